@@ -1,0 +1,61 @@
+/* The constants of the cost model: what a software stack, a device and a network add to
+ * the datasheet. One X-macro drives the struct, the file, the fit and the documentation.
+ *
+ * profiles/stacks.csv holds a row per (scope, key, constant) with the value from datasheets and
+ * published microbenchmarks, the value fitted on measured runs, and how it was fitted. */
+#ifndef PT_CALIBRATION_H
+#define PT_CALIBRATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libpt/error.h"
+#include "libpt/hardware.h"
+
+/* name, datasheet default, lower bound, upper bound, unit, meaning.
+ * (The lists are owned by the cost model; see calibration.c for sources.) */
+#include "libpt/calibration_constants.h"
+
+struct pt_stack {
+    char key[24];
+#define X(name, dflt, lo, hi, unit, help) double name;
+    PT_STACK_CONSTANTS(X)
+#undef X
+};
+struct pt_device {
+    char key[24]; /* pt_gpu.family */
+#define X(name, dflt, lo, hi, unit, help) double name;
+    PT_DEVICE_CONSTANTS(X)
+#undef X
+};
+struct pt_network {
+    char key[24];
+#define X(name, dflt, lo, hi, unit, help) double name;
+    PT_NETWORK_CONSTANTS(X)
+#undef X
+};
+
+enum pt_calibration_kind {
+    PT_CALIBRATION_NONE,   /* datasheets and published microbenchmarks only */
+    PT_CALIBRATION_DEFAULT /* fitted to measured runs */
+};
+
+/* The whole table, read once. */
+struct pt_calibration;
+/* path NULL: profiles/stacks.csv of profile_dir. */
+enum pt_status pt_calibration_read(const char *profile_dir, const char *path,
+                                   enum pt_calibration_kind kind,
+                                   struct pt_calibration **calibration,
+                                   struct pt_error *err);
+void pt_calibration_free(struct pt_calibration *calibration);
+
+/* The three records for a key. An unknown key gives the defaults and *known = false, so that the
+ * caller can warn; known may be NULL. */
+void pt_calibration_stack(const struct pt_calibration *c, const char *key,
+                          struct pt_stack *stack, bool *known);
+void pt_calibration_device(const struct pt_calibration *c, const char *family,
+                           struct pt_device *device, bool *known);
+void pt_calibration_network(const struct pt_calibration *c, const char *key,
+                            struct pt_network *network, bool *known);
+
+#endif
