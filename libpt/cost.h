@@ -1,8 +1,9 @@
 /* Time of one training step: operators, collectives, pipeline, what stays exposed.
  *
  * Two steps, so that a search can price a million candidates: pt_costs_init prices what one
- * layer, one end, one transfer costs under a layout; pt_step sums them for a split. All seconds
- * are per GPU; "per micro-batch" unless said. Sources and formulas stand in cost.c. */
+ * layer, one end, one transfer costs under a layout; pt_step_time sums them for a split by the
+ * linear forms of form.h. All seconds are per GPU; "per micro-batch" unless said. Sources and
+ * formulas stand in cost.c. */
 #ifndef PT_COST_H
 #define PT_COST_H
 
@@ -18,9 +19,10 @@ struct pt_time {
 
 struct pt_costs {
     struct pt_time layer[PT_N_LAYER_KINDS]; /* without recomputation */
-    double recompute_s[PT_N_LAYER_KINDS];   /* added to the input part of a layer whose mode is
-                                               layout.recompute; FULL and `recomputed` layers */
-    double recompute_full_s[PT_N_LAYER_KINDS];
+    double recompute_s[PT_N_LAYER_KINDS];   /* added to the input part of a layer that is not
+                                               in `recomputed`, by layout.recompute; 0 for NONE
+                                               and for FULL (which is r of n layers) */
+    double recompute_full_s[PT_N_LAYER_KINDS]; /* added for each layer in `recomputed` */
     struct pt_time embedding, head;
     double p2p_s;              /* one boundary transfer, one direction */
     double p2p_exposed_frac;   /* of it, in the steady state */

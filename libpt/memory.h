@@ -11,7 +11,8 @@ struct pt_memory_terms {
     /* per layer: weights + gradients + the states that stay when nothing is offloaded */
     double weight_bytes[PT_N_LAYER_KINDS], grad_bytes[PT_N_LAYER_KINDS],
         optimizer_bytes[PT_N_LAYER_KINDS];
-    /* saved activations of one layer and micro-batch: under layout.recompute, and recomputed */
+    /* saved activations of one layer and micro-batch: of a layer that is not in `recomputed`,
+     * by layout.recompute (NONE and FULL: all of them), and of one that is */
     double activation_bytes[PT_N_LAYER_KINDS], checkpoint_bytes[PT_N_LAYER_KINDS];
     /* transient: one layer recomputed in full, alive at once */
     double working_bytes[PT_N_LAYER_KINDS];

@@ -1,0 +1,221 @@
+/* Schedules: 1F1B and GPipe take m slots of the slowest stage plus the others once
+ * (Narayanan et al. 2021, arXiv:2104.04473, eq. 2); interleaving divides the second part by v
+ * (ibid., section 2.2). Zero bubble: Qi et al. 2023, arXiv:2401.10241, section 2.3 (ZB-H1, ZB-H2);
+ * Qi et al. 2024, arXiv:2405.15362, table 1 (V schedules). The closed forms hold for m large
+ * enough only: clamped at no bubble, and never below the chain of forwards and input gradients
+ * that the first and last micro-batch must run through. */
+#include "config.h"
+
+#include "libpt/form.h"
+
+/* sum of tau once, divided by v, in the units of a row: the warm-up and drain of a pipeline. */
+static struct pt_pipeline_row drain(const struct pt_layout *l, const struct pt_costs *c,
+                                    double overhead_s, double v, double weight_free)
+{
+    struct pt_pipeline_row row = { 0 };
+    double p = l->pp, m = c->micro_batches;
+
+    row.slowest = m - 1.0 / v;
+    row.forward = row.input = 1.0 / v;
+    row.weight = 1.0 / v - weight_free * (p - 1.0) / p;
+    row.constant_s = p * overhead_s / v +
+                     (p - 1.0) * 2.0 * c->p2p_s * (1.0 - c->p2p_exposed_frac);
+    return row;
+}
+
+static void pipeline_rows(const struct pt_layout *l, const struct pt_costs *c,
+                          struct pt_form *f)
+{
+    double m = c->micro_batches, p = l->pp, slack = 1.0 + c->slack_frac;
+    struct pt_pipeline_row *row = f->pipeline;
+
+    row[f->n_pipeline++] = (struct pt_pipeline_row){ .slowest = m };
+    if (l->pp > 1) {
+        double v = l->schedule == PT_SCHEDULE_INTERLEAVED ? l->vpp : 1.0, free_w = 0.0;
+
+        switch (l->schedule) {
+        case PT_SCHEDULE_ZB_H1:
+            free_w = 2.0;
+            break;
+        case PT_SCHEDULE_ZB_H2:
+        case PT_SCHEDULE_ZB_V:
+        case PT_SCHEDULE_ZB_AUTO:
+            free_w = 3.0;
+            break;
+        case PT_SCHEDULE_V_HALF:
+            free_w = 1.5;
+            break;
+        default:
+            break;
+        }
+        row[f->n_pipeline++] = drain(l, c, f->overhead_s, v, free_w);
+        if (pt_schedule_splits_backward(l->schedule))
+            row[f->n_pipeline++] = (struct pt_pipeline_row){
+                .constant_s = p * f->overhead_s,
+                .widest = m - 1.0,
+                .forward = 1.0,
+                .input = 1.0,
+                .weight = 1.0 / p,
+            };
+    }
+    for (unsigned j = 0; j < f->n_pipeline; j++) {
+        row[j].constant_s *= slack;
+        row[j].slowest *= slack;
+        row[j].widest *= slack;
+        row[j].forward *= slack;
+        row[j].input *= slack;
+        row[j].weight *= slack;
+    }
+}
+
+/* Reduction: the part that cannot overlap, and what the last backward does not cover. Update:
+ * the GPU's share or the host's, whichever ends later, then the gathering of parameters. */
+static void tail_rows(const struct pt_costs *c, struct pt_form *f)
+{
+    double h = c->reduce_hidden_frac;
+    struct pt_stage_row *r = f->reduce, *u = f->update;
+
+    f->n_reduce = f->n_update = 2;
+    r[0].constant_s = (1.0 - h) * (c->reduce_fixed_s[0] + c->reduce_fixed_s[1]);
+    r[1].constant_s = c->reduce_fixed_s[0] + c->reduce_fixed_s[1];
+    r[1].input = r[1].weight = -1.0;
+    for (int i = 0; i < 2; i++) {
+        r[0].param_s[i] = (1.0 - h) * c->reduce_s_per_param[i];
+        r[1].param_s[i] = c->reduce_s_per_param[i];
+        u[0].param_s[i] = c->gather_s_per_param[i] + c->optimizer_s_per_param[i];
+        u[0].offloaded_s[i] = -c->optimizer_s_per_param[i];
+        u[1].param_s[i] = c->gather_s_per_param[i];
+        u[1].offloaded_s[i] = c->offload_copy_s_per_param[i] + c->offload_cpu_s_per_param[i];
+    }
+}
+
+void pt_form_init(const struct pt_layout *layout, const struct pt_costs *costs,
+                  struct pt_form *form)
+{
+    *form = (struct pt_form){ 0 };
+    form->overhead_s = costs->micro_batch_s;
+    if (layout->pp > 1)
+        form->overhead_s += 2.0 * layout->vpp * costs->p2p_s * costs->p2p_exposed_frac;
+    pipeline_rows(layout, costs, form);
+    tail_rows(costs, form);
+    form->fixed_s = costs->norm_s + costs->step_s + (layout->pp > 1 ? costs->tied_s : 0.0);
+}
+
+static double stage_value(const struct pt_stage_row *row, unsigned n,
+                          const struct pt_stage_load *s)
+{
+    double best = 0.0;
+
+    for (unsigned j = 0; j < n; j++) {
+        double v = row[j].constant_s + row[j].forward * s->forward_s +
+                   row[j].input * s->input_s + row[j].weight * s->weight_s;
+
+        for (int i = 0; i < 2; i++)
+            v += s->params[i] *
+                 (row[j].param_s[i] + s->offload_frac * row[j].offloaded_s[i]);
+        if (v > best)
+            best = v;
+    }
+    return best;
+}
+
+void pt_form_value(const struct pt_form *form, const struct pt_stage_load *stage, uint32_t pp,
+                   struct pt_form_value *value)
+{
+    double slowest = 0.0, widest = 0.0, f = 0.0, b = 0.0, w = 0.0;
+
+    *value = (struct pt_form_value){ 0 };
+    for (uint32_t s = 0; s < pp; s++) {
+        const struct pt_stage_load *x = &stage[s];
+        double tau = x->forward_s + x->input_s + x->weight_s + form->overhead_s;
+        double wide = x->forward_s > x->input_s ? x->forward_s : x->input_s;
+        double reduce = stage_value(form->reduce, form->n_reduce, x);
+        double update = stage_value(form->update, form->n_update, x);
+
+        f += x->forward_s;
+        b += x->input_s;
+        w += x->weight_s;
+        if (tau > slowest) {
+            slowest = tau;
+            value->slowest_stage = s;
+        }
+        widest = wide > widest ? wide : widest;
+        value->reduce_s = reduce > value->reduce_s ? reduce : value->reduce_s;
+        value->update_s = update > value->update_s ? update : value->update_s;
+    }
+    for (unsigned j = 0; j < form->n_pipeline; j++) {
+        const struct pt_pipeline_row *r = &form->pipeline[j];
+        double v = r->constant_s + r->slowest * slowest + r->widest * widest +
+                   r->forward * f + r->input * b + r->weight * w;
+
+        value->pipeline_s = v > value->pipeline_s ? v : value->pipeline_s;
+    }
+    value->step_s =
+        value->pipeline_s + value->reduce_s + value->update_s + form->fixed_s;
+}
+
+void pt_stage_loads(const struct pt_setup *setup, const struct pt_layout *layout,
+                    const struct pt_costs *costs, const struct pt_split *split,
+                    struct pt_stage_load *load)
+{
+    struct pt_rank_params par;
+    uint32_t pp = layout->pp;
+
+    pt_rank_params(setup, layout, &par);
+    for (uint32_t s = 0; s < pp; s++) {
+        load[s] = (struct pt_stage_load){ .offload_frac = split->offload_frac[s] };
+        for (uint32_t c = 0; c < split->vpp; c++)
+            for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+                const struct pt_chunk *chunk = &split->chunk[c * pp + s];
+                const struct pt_time *t = &costs->layer[k];
+                double n = chunk->layers[k], r = chunk->recomputed[k];
+
+                load[s].forward_s += n * (t->forward_s + t->forward_comm_s);
+                load[s].input_s += n * (t->input_s + t->input_comm_s) +
+                                   (n - r) * costs->recompute_s[k] +
+                                   r * costs->recompute_full_s[k];
+                load[s].weight_s += n * t->weight_s;
+                load[s].params[0] += n * par.layer[k][0];
+                load[s].params[1] += n * par.layer[k][1];
+            }
+    }
+    uint32_t last = pt_split_order(layout, pp * layout->vpp - 1) % pp;
+    const struct pt_time *e = &costs->embedding, *h = &costs->head;
+
+    load[0].forward_s += e->forward_s + e->forward_comm_s;
+    load[0].input_s += e->input_s + e->input_comm_s;
+    load[0].weight_s += e->weight_s;
+    load[0].params[0] += par.embedding;
+    load[last].forward_s += h->forward_s + h->forward_comm_s;
+    load[last].input_s += h->input_s + h->input_comm_s;
+    load[last].weight_s += h->weight_s;
+    load[last].params[0] += par.head;
+}
+
+void pt_rank_params(const struct pt_setup *setup, const struct pt_layout *layout,
+                    struct pt_rank_params *params)
+{
+    const struct pt_model *m = &setup->model;
+    struct pt_params p;
+    double tp = layout->tp, ep = layout->ep, kv = 1.0;
+    double pad = (double)pt_vocab_padded(m->vocab, setup->job.vocab_unit, layout->tp) /
+                 (double)m->vocab;
+
+    pt_model_params(m, &p);
+    *params = (struct pt_rank_params){ 0 };
+    if (layout->tp > m->kv_heads && m->kv_lora == 0) /* replicated key and value heads */
+        kv = tp / (double)m->kv_heads;
+    double kv_params = m->kv_lora ? 0.0 : 2.0 * m->hidden * m->kv_heads * m->head_dim;
+    double attention = ((double)p.attention + (kv - 1.0) * kv_params) / tp + (double)p.norms;
+
+    params->layer[PT_LAYER_DENSE][0] = attention + (double)p.dense_mlp / tp;
+    params->layer[PT_LAYER_MOE][0] =
+        attention + (double)p.router + (double)p.shared / tp;
+    params->layer[PT_LAYER_MOE][1] = (double)m->experts * (double)p.expert / ep;
+    params->embedding = (double)p.embedding * pad / tp + (double)p.positions;
+    params->head = (double)p.final_norm;
+    if (m->tied && layout->pp > 1)
+        params->head += (double)p.embedding * pad / tp;
+    else
+        params->head += (double)p.head * pad / tp;
+}
