@@ -1,0 +1,2 @@
+profiledir = $(pkgdatadir)/profiles
+dist_profile_DATA =
