@@ -40,6 +40,17 @@ enum pt_calibration_kind {
     PT_CALIBRATION_DEFAULT /* fitted to measured runs */
 };
 
+/* The lists as data: the fit, the reader and the manual walk them. */
+enum pt_scope { PT_SCOPE_STACK, PT_SCOPE_DEVICE, PT_SCOPE_NETWORK, PT_N_SCOPES };
+struct pt_constant {
+    const char *name;
+    size_t offset; /* of the double in struct pt_stack, pt_device or pt_network */
+    double dflt, low, high;
+    const char *unit, *meaning;
+};
+const struct pt_constant *pt_constants(enum pt_scope scope, size_t *n);
+const char *pt_scope_name(enum pt_scope scope); /* "stack", "device", "network" */
+
 /* The whole table, read once. */
 struct pt_calibration;
 /* path NULL: profiles/stacks.csv of profile_dir. */
@@ -57,5 +68,13 @@ void pt_calibration_device(const struct pt_calibration *c, const char *family,
                            struct pt_device *device, bool *known);
 void pt_calibration_network(const struct pt_calibration *c, const char *key,
                             struct pt_network *network, bool *known);
+
+/* The fit's view: the keys of a scope in file order (NULL past the end), and a new value for a
+ * constant (PT_USAGE: no such key or constant). */
+size_t pt_calibration_keys(const struct pt_calibration *c, enum pt_scope scope);
+const char *pt_calibration_key(const struct pt_calibration *c, enum pt_scope scope,
+                               size_t index);
+enum pt_status pt_calibration_set(struct pt_calibration *c, enum pt_scope scope,
+                                  const char *key, const char *constant, double value);
 
 #endif

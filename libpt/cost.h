@@ -42,6 +42,9 @@ struct pt_costs {
     /* Communication volume per GPU and step, bytes sent, before the split is known. */
     double tp_bytes[PT_N_LAYER_KINDS], cp_bytes[PT_N_LAYER_KINDS], ep_bytes[PT_N_LAYER_KINDS];
     double p2p_bytes;
+    /* Exposed seconds per micro-batch of a layer that are communication of one kind, for the
+     * breakdown. */
+    double tp_s[PT_N_LAYER_KINDS], cp_s[PT_N_LAYER_KINDS], ep_s[PT_N_LAYER_KINDS];
 };
 
 /* Which slice of the step a second belongs to, for the breakdown. */
@@ -80,8 +83,9 @@ enum pt_collective { PT_ALLREDUCE, PT_ALLGATHER, PT_REDUCESCATTER, PT_ALLTOALL }
 double pt_collective_s(const struct pt_setup *setup, enum pt_collective kind, double bytes,
                        uint32_t ranks, uint32_t stride);
 double pt_p2p_s(const struct pt_setup *setup, double bytes, uint32_t stride);
-/* One product [M,K] x [K,N]. */
-double pt_gemm_s(const struct pt_setup *setup, double m, double n, double k,
+/* `count` products [M,K] x [K,N] in one launch; accumulate_fp32: the result is added to a
+ * buffer of 4-byte elements. */
+double pt_gemm_s(const struct pt_setup *setup, double m, double n, double k, double count,
                  enum pt_precision precision, bool accumulate_fp32);
 
 #endif

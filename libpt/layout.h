@@ -32,6 +32,17 @@ enum pt_schedule_kind {
     PT_N_SCHEDULES
 };
 
+/* Where the vocabulary lives when pp > 1: embedding on the first stage and head on the last, or
+ * both spread over all stages ("vocabulary parallelism"), the head's passes either between the
+ * layers' behind two (1) or one (2) barriers, or synchronously inside them. */
+enum pt_vocab_kind {
+    PT_VOCAB_ENDS,
+    PT_VOCAB_SPREAD_1,
+    PT_VOCAB_SPREAD_2,
+    PT_VOCAB_INTERLACED,
+    PT_N_VOCAB_KINDS
+};
+
 enum pt_attention_impl { PT_ATTENTION_FLASH, PT_ATTENTION_EAGER };
 enum pt_optimizer { PT_OPT_ADAM, PT_OPT_ADAM8BIT, PT_OPT_SGD, PT_N_OPTIMIZERS };
 
@@ -68,6 +79,7 @@ struct pt_layout {
     enum pt_schedule_kind schedule;
     uint32_t micro_batch;  /* sequences */
     uint32_t max_in_flight; /* ZB_AUTO: stage activations; 0: pp */
+    enum pt_vocab_kind vocab;
 };
 
 #define PT_MAX_PP 1024

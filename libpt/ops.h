@@ -18,6 +18,7 @@ struct pt_op {
     const char *name; /* "qkv", "attention", "fc1" ... */
     enum pt_op_kind kind;
     bool expert;      /* its parameters are shared by the expert group */
+    bool low;         /* runs in job.precision when that is 8 or 4 bits, else in 16 */
     double m, n, k, count;
     double forward_flop;                    /* model FLOP, attention as the kernel computes it */
     double forward_bytes, backward_bytes;   /* HBM traffic of MEMORY operators */
@@ -26,6 +27,7 @@ struct pt_op {
     enum pt_collective collective;          /* COMM: forward; backward is its mirror */
     enum pt_dim dim;
     double comm_bytes;                      /* full buffer */
+    double forward_count, backward_count;   /* COMM: collectives per pass */
 };
 
 #define PT_MAX_OPS 48
