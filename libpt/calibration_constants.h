@@ -2,7 +2,51 @@
 #ifndef PT_CALIBRATION_CONSTANTS_H
 #define PT_CALIBRATION_CONSTANTS_H
 
+/* Memory: bytes per parameter or per element unless said; who keeps what. */
+#define PT_STACK_MEMORY_CONSTANTS(X)                                                     \
+    X(mem_grad_bf16, 2.0, 2.0, 4.0, "B", "accumulated gradient in bf16 training")        \
+    X(mem_grad_fp16, 2.0, 2.0, 4.0, "B", "accumulated gradient in fp16 training")        \
+    X(mem_fp32_weights, 0.0, 0.0, 1.0, "", "1: weights are kept in fp32 (their own "     \
+                                           "master), used in 16 bits")                   \
+    X(mem_state_extra, 0.0, 0.0, 6.0, "B", "further state per parameter, never sharded") \
+    X(mem_optimizer_extra, 0.0, 0.0, 12.0, "B", "further state, sharded with the "       \
+                                                "optimizer")                             \
+    X(mem_norm_bytes, 0.0, 0.0, 8.0, "B", "kept per hidden element of a layer beyond "   \
+                                          "the inputs and outputs of its norms")         \
+    X(mem_cp_query_bytes, 0.0, 0.0, 4.0, "B", "kept per query element under context "    \
+                                              "parallelism, beyond the query itself")    \
+    X(mem_backward_hidden, 2.0, 0.0, 8.0, "", "hidden-sized 16-bit buffers in a layer's " \
+                                              "backward")                                \
+    X(mem_logit_unfused, 10.0, 2.0, 16.0, "B", "per logit at the loss, not fused")       \
+    X(mem_logit_fused, 4.0, 2.0, 8.0, "B", "per logit at the loss, fused")               \
+    X(mem_head_dummy, 0.0, 0.0, 4.0, "B", "per head weight, in the head's backward")     \
+    X(mem_head_hidden, 3.0, 0.0, 8.0, "", "hidden-sized 16-bit buffers in the head's "   \
+                                          "backward")                                    \
+    X(mem_layer_dummy, 0.0, 0.0, 4.0, "B", "placeholder gradients per weight of one "    \
+                                           "layer")                                      \
+    X(mem_gather_layers, 2.0, 1.0, 4.0, "", "ZeRO-3: layers gathered at once")           \
+    X(mem_gather_grad, 2.0, 0.0, 8.0, "B", "ZeRO-3: whole gradient of one layer before " \
+                                           "its reduction")                              \
+    X(mem_gather_ends, 2.0, 0.0, 8.0, "B", "ZeRO-3: gathered embedding and head")        \
+    X(mem_bucket, 0.0, 0.0, 4e9, "bytes", "reduction buckets of a rank")                 \
+    X(mem_workspace, 67108864.0, 0.0, 2e9, "bytes", "workspace of the libraries")        \
+    X(mem_step_temporary, 0.0, 0.0, 1.0, "", "temporaries of the optimizer step over "   \
+                                             "its states")                               \
+    X(mem_save_staging, 0.0, 0.0, 1.0, "", "staging of a save over optimizer states")    \
+    X(mem_load_staging, 0.0, 0.0, 1.0, "", "staging of a load over optimizer states")    \
+    X(mem_build_whole, 0.0, 0.0, 4.0, "B", "per parameter of the whole model on each "   \
+                                           "rank while it is built")                     \
+    X(mem_fragmentation, 0.06, 0.0, 0.5, "", "reserved over allocated, less 1")          \
+    X(mem_cache, 0.0, 0.0, 8e9, "bytes", "reserved beyond that")                         \
+    X(mem_context, 6e8, 2e8, 2e9, "bytes", "context of the driver and libraries")        \
+    X(mem_communicator, 5e8, 0.0, 2e9, "bytes", "one communicator of a group of two or " \
+                                                "more")                                  \
+    X(mem_host_rank, 4e9, 0.0, 3e10, "bytes", "host memory of a rank that offloads "     \
+                                              "nothing")                                 \
+    X(mem_host_pinned, 0.0, 0.0, 2.0, "", "pinned copies over offloaded bytes")
+
 #define PT_STACK_CONSTANTS(X)                                                            \
+    PT_STACK_MEMORY_CONSTANTS(X)                                                         \
     X(memory_op_mult, 1.1, 0.5, 3.0, "", "time of memory-bound operators over roofline") \
     X(loss_mult, 1.0, 0.3, 4.0, "", "the same for the loss over the logits")             \
     X(score_bytes, 0.0, 0.0, 40.0, "B",                                                  \

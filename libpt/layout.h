@@ -66,6 +66,7 @@ struct pt_job {
     bool fused_cross_entropy;     /* loss does not keep fp32 logits and their gradient apart */
     bool compiled;                /* elementwise operators fused by a compiler */
     uint64_t seed;
+    uint32_t loss_chunks; /* logits and loss in this many pieces, one at a time; 0, 1: at once */
     uint32_t vocab_unit;          /* pad the vocabulary to a multiple of this x tp */
 };
 
