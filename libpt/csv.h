@@ -8,11 +8,11 @@
 
 #include "libpt/error.h"
 
-#define PT_CSV_MAX_BYTES (256u << 20)
+#define PT_CSV_MAX_BYTES   (256u << 20)
 #define PT_CSV_MAX_COLUMNS 256
 
-/* A whole file in memory: n_rows x n_columns of NUL-terminated fields, shorter rows padded
- * with "". A row longer than the header is an error that names its line. */
+/* A whole file in memory: n_rows x n_columns of NUL-terminated fields, shorter rows
+ * padded with "". A row longer than the header is an error that names its line. */
 struct pt_csv;
 
 /* path "-" is standard input. Fails with PT_INPUT (path, line, reason). */
@@ -28,7 +28,8 @@ int pt_csv_column(const struct pt_csv *csv, const char *name);
 const char *pt_csv_field(const struct pt_csv *csv, size_t row, int column);
 /* 1-based line of the row in its file, for messages. */
 int pt_csv_line(const struct pt_csv *csv, size_t row);
-/* A number, or `missing` for an empty field; PT_INPUT with path, line and column otherwise. */
+/* A number, or `missing` for an empty field; PT_INPUT with path, line and column
+ * otherwise. */
 enum pt_status pt_csv_number(const struct pt_csv *csv, size_t row, int column,
                              double missing, double *value, struct pt_error *err);
 

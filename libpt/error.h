@@ -36,7 +36,8 @@ struct pt_error {
 const char *pt_status_text(enum pt_status status);
 int pt_exit_status(enum pt_status status);
 
-/* Records the error unless one is already there. Returns `status`, so: return pt_fail(...) */
+/* Records the error unless one is already there. Returns `status`, so: return
+ * pt_fail(...) */
 enum pt_status pt_fail(struct pt_error *err, enum pt_status status, const char *where,
                        int line, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
@@ -47,8 +48,9 @@ enum pt_status pt_fail_memory(struct pt_error *err);
 /* "prog: where:line: text" on stderr; returns the exit status. */
 int pt_report(const char *prog, const struct pt_error *err);
 
-/* The last call of every main: `return pt_close_stdout(prog, status)`. Output that was buffered
- * and could not be written (a full disk, a closed pipe) becomes exit status 4 and a sentence. */
+/* The last call of every main: `return pt_close_stdout(prog, status)`. Output that was
+ * buffered and could not be written (a full disk, a closed pipe) becomes exit status 4
+ * and a sentence. */
 int pt_close_stdout(const char *prog, int exit_status);
 
 #endif

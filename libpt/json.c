@@ -8,8 +8,9 @@
 #include "libpt/file.h"
 #include "libpt/json.h"
 
-/* A node is made for each value that is handed out. It knows its parent, so a path costs nothing
- * until somebody asks for it. All nodes hang on their document and die with it. */
+/* A node is made for each value that is handed out. It knows its parent, so a path costs
+ * nothing until somebody asks for it. All nodes hang on their document and die with it.
+ */
 struct document {
     char where[256];
     json_t *root;
@@ -81,8 +82,8 @@ void pt_json_free(struct pt_json *n)
     free(doc);
 }
 
-/* "file: a.b[3]" of n, and of n's member `key` unless NULL. A path too long for the buffer keeps its
- * end, which tells more than its beginning. */
+/* "file: a.b[3]" of n, and of n's member `key` unless NULL. A path too long for the
+ * buffer keeps its end, which tells more than its beginning. */
 static void where(const struct pt_json *n, const char *key, char *buf, size_t size)
 {
     char piece[96], path[256] = "";
@@ -200,7 +201,8 @@ bool pt_json_has(const struct pt_json *object, const char *key)
     return v != NULL && !json_is_null(v);
 }
 
-/* The value of a key (of n itself when key is NULL), absent or null as NULL with PT_OK. */
+/* The value of a key (of n itself when key is NULL), absent or null as NULL with PT_OK.
+ */
 static enum pt_status lookup(const struct pt_json *n, const char *key, json_t **v,
                              struct pt_error *err)
 {
@@ -398,7 +400,8 @@ struct pt_json *pt_json_new_object(void)
     return new_document("", json_object());
 }
 
-/* Takes over value. NULL values and parents come from an earlier failure, which is latched. */
+/* Takes over value. NULL values and parents come from an earlier failure, which is
+ * latched. */
 static struct pt_json *add(struct pt_json *parent, const char *key, json_t *value,
                            bool want_node)
 {

@@ -1,5 +1,6 @@
 /* JSON documents (over jansson; the only file that includes jansson.h).
- * A reader knows its path, so that every error says where: "plan.json: stages[3].layers". */
+ * A reader knows its path, so that every error says where: "plan.json: stages[3].layers".
+ */
 #ifndef PT_JSON_H
 #define PT_JSON_H
 
@@ -12,19 +13,21 @@
 
 #define PT_JSON_MAX_BYTES (64u << 20)
 
-/* A value inside a document. Children that a pt_json_get or pt_json_at hands out live as long
- * as the document. */
+/* A value inside a document. Children that a pt_json_get or pt_json_at hands out live as
+ * long as the document. */
 struct pt_json;
 
 /* Rejects duplicate keys, NaN, trailing text, and files above PT_JSON_MAX_BYTES. */
 enum pt_status pt_json_read(const char *path, struct pt_json **doc, struct pt_error *err);
 enum pt_status pt_json_parse(const char *where, const char *text, size_t len,
                              struct pt_json **doc, struct pt_error *err);
-void pt_json_free(struct pt_json *doc); /* of a document (read, parsed or made), not a child */
+void pt_json_free(
+    struct pt_json *doc); /* of a document (read, parsed or made), not a child */
 
 bool pt_json_has(const struct pt_json *object, const char *key);
-/* The typed getters fail with PT_INPUT and path when the key is missing, of the wrong type or
- * out of [lo, hi]. The *_or forms leave *value as it is when the key is absent or null. */
+/* The typed getters fail with PT_INPUT and path when the key is missing, of the wrong
+ * type or out of [lo, hi]. The *_or forms leave *value as it is when the key is absent or
+ * null. */
 enum pt_status pt_json_get(const struct pt_json *object, const char *key,
                            const struct pt_json **child, struct pt_error *err);
 enum pt_status pt_json_u64(const struct pt_json *object, const char *key, uint64_t lo,
@@ -53,10 +56,11 @@ const char *pt_json_next_key(const struct pt_json *object, const char *key);
 /* Where this value stands, "file: a.b[3]", for a caller's own message. */
 const char *pt_json_where(const struct pt_json *value);
 
-/* Building. Keys keep their order of insertion. A child belongs to its parent at once. Out of
- * memory is latched and reported by pt_json_write. */
+/* Building. Keys keep their order of insertion. A child belongs to its parent at once.
+ * Out of memory is latched and reported by pt_json_write. */
 struct pt_json *pt_json_new_object(void);
-struct pt_json *pt_json_add_object(struct pt_json *parent, const char *key); /* key NULL: array */
+struct pt_json *pt_json_add_object(struct pt_json *parent,
+                                   const char *key); /* key NULL: array */
 struct pt_json *pt_json_add_array(struct pt_json *parent, const char *key);
 void pt_json_put_u64(struct pt_json *parent, const char *key, uint64_t value);
 void pt_json_put_number(struct pt_json *parent, const char *key, double value);

@@ -1,6 +1,6 @@
 /* SHA-256 (FIPS 180-4), for the hashes of plans, data sets and checkpoints. Written here
- * because the required dependencies are GLPK, libcsv and jansson alone, and a cryptographic
- * library for one function would be a fourth. */
+ * because the required dependencies are GLPK, libcsv and jansson alone, and a
+ * cryptographic library for one function would be a fourth. */
 #ifndef PT_SHA256_H
 #define PT_SHA256_H
 

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,8 +33,9 @@ static const char *skip_blanks(const char *s)
     return s;
 }
 
-/* The decimal number at s: strtod also takes hexadecimal, "inf" and "nan", which no option of ours
- * means. Returns what follows it, NULL when there is none or it overflows. */
+/* The decimal number at s: strtod also takes hexadecimal, "inf" and "nan", which no
+ * option of ours means. Returns what follows it, NULL when there is none or it overflows.
+ */
 static const char *scan_decimal(const char *s, double *value)
 {
     const char *p = s, *exponent;
@@ -110,7 +112,7 @@ enum pt_status pt_parse_count(const char *what, const char *text, uint64_t *coun
                               struct pt_error *err)
 {
     static const struct unit units[] = {
-        { "", 1, NULL },   { "K", 1e3, NULL },  { "M", 1e6, NULL }, { "B", 1e9, NULL },
+        { "", 1, NULL },    { "K", 1e3, NULL },  { "M", 1e6, NULL }, { "B", 1e9, NULL },
         { "G", 1e9, NULL }, { "T", 1e12, NULL }, { NULL, 0, NULL },
     };
     const struct unit *u;
@@ -125,7 +127,8 @@ enum pt_status pt_parse_count(const char *what, const char *text, uint64_t *coun
                        "(K M B T are powers of 1000)",
                        what, text);
     v *= u->factor;
-    if (v < 0.5 || fabs(v - round(v)) > 1e-6)
+    /* "6.7B" is not exact in binary: what rounding alone explains is a whole number. */
+    if (v < 0.5 || fabs(v - round(v)) > 4 * DBL_EPSILON * v)
         return pt_fail(err, PT_USAGE, NULL, 0, "%s: '%.80s' is not a whole number", what,
                        text);
     *count = (uint64_t)round(v);
@@ -136,8 +139,10 @@ enum pt_status pt_parse_bytes(const char *what, const char *text, uint64_t *byte
                               const char **unit, struct pt_error *err)
 {
 #define BINARY(letter, name, power)                                                      \
-    { letter, power, letter " read as " name "iB" },                                     \
-        { name "i", power, name "iB" }, { name "iB", power, name "iB" }
+    { letter, power, letter " read as " name "iB" }, { name "i", power, name "iB" },     \
+    {                                                                                    \
+        name "iB", power, name "iB"                                                      \
+    }
     static const struct unit units[] = {
         { "", 1, "bytes" },
         { "B", 1, "bytes" },
@@ -175,7 +180,10 @@ enum pt_status pt_parse_rate(const char *what, const char *text, double *bytes_p
     /* Case matters here: b is a bit and B a byte. */
 #define RATE(p, f)                                                                       \
     { p "B/s", f, NULL }, { p "Bps", f, NULL }, { p "b/s", f / 8, NULL },                \
-        { p "bps", f / 8, NULL }, { p "bit/s", f / 8, NULL }, { p "bE", f / 8, NULL }
+        { p "bps", f / 8, NULL }, { p "bit/s", f / 8, NULL },                            \
+    {                                                                                    \
+        p "bE", f / 8, NULL                                                              \
+    }
     static const struct unit units[] = {
         RATE("", 1.0),
         RATE("k", 1e3),
@@ -207,7 +215,7 @@ enum pt_status pt_parse_seconds(const char *what, const char *text, double *seco
                                 struct pt_error *err)
 {
     static const struct unit units[] = {
-        { "", 1, NULL },      { "s", 1, NULL },    { "ns", 1e-9, NULL },
+        { "", 1, NULL },      { "s", 1, NULL },     { "ns", 1e-9, NULL },
         { "us", 1e-6, NULL }, { "ms", 1e-3, NULL }, { "m", 60, NULL },
         { "min", 60, NULL },  { "h", 3600, NULL },  { "d", 86400, NULL },
         { NULL, 0, NULL },
@@ -228,7 +236,8 @@ enum pt_status pt_parse_seconds(const char *what, const char *text, double *seco
 enum pt_status pt_parse_fraction(const char *what, const char *text, double max_frac,
                                  double *frac, struct pt_error *err)
 {
-    static const struct unit units[] = { { "", 1, NULL }, { "%", 0.01, NULL },
+    static const struct unit units[] = { { "", 1, NULL },
+                                         { "%", 0.01, NULL },
                                          { NULL, 0, NULL } };
     const struct unit *u;
     double v;

@@ -1,5 +1,6 @@
 /* Text to numbers and back. Only this file knows prefixes: inside, everything is SI
- * (bytes, seconds, FLOP, bytes per second), and a product of sizes never wraps silently. */
+ * (bytes, seconds, FLOP, bytes per second), and a product of sizes never wraps silently.
+ */
 #ifndef PT_UNITS_H
 #define PT_UNITS_H
 
@@ -9,13 +10,13 @@
 
 #include "libpt/error.h"
 
-#define PT_GB 1e9
+#define PT_GB  1e9
 #define PT_GIB 1073741824.0
 #define PT_MIB 1048576.0
 
-/* Each parser takes the whole text (blanks around it and before the suffix are allowed) or
- * fails with PT_USAGE and a sentence that echoes it: "--params: '10BB' is not a count; ...".
- * `what` is the option or field name for that sentence. */
+/* Each parser takes the whole text (blanks around it and before the suffix are allowed)
+ * or fails with PT_USAGE and a sentence that echoes it: "--params: '10BB' is not a count;
+ * ...". `what` is the option or field name for that sentence. */
 
 /* A positive count: "10B", "10b", "10 B", "1e10", "7.5M", "300B"; K M B/G T are powers of
  * 1000. The result is rounded to the nearest integer >= 1. */
@@ -42,9 +43,9 @@ enum pt_status pt_parse_u64(const char *what, const char *text, uint64_t lo, uin
                             uint64_t *value, struct pt_error *err);
 
 /* Formatters write into buf (at least 32 bytes) and return it. Locale-independent. */
-char *pt_format_count(char *buf, double count);   /* "10.2B" */
-char *pt_format_gib(char *buf, double bytes);     /* "74.3 GiB" */
-char *pt_format_seconds(char *buf, double s);     /* "1.93 s", "412 ms", "3.2 d" */
+char *pt_format_count(char *buf, double count); /* "10.2B" */
+char *pt_format_gib(char *buf, double bytes);   /* "74.3 GiB" */
+char *pt_format_seconds(char *buf, double s);   /* "1.93 s", "412 ms", "3.2 d" */
 
 /* False when the product or sum does not fit. */
 bool pt_mul_u64(uint64_t a, uint64_t b, uint64_t *out);

@@ -1,0 +1,4 @@
+# Shell tests of the programs: lib.sh has golden and fails.
+EXTRA_DIST += %reldir%/lib.sh
+
+cli_tests += %reldir%/man-options.sh

@@ -1,0 +1,36 @@
+# A fuzz target is one file with LLVMFuzzerTestOneInput. replay_NAME runs it over corpus/NAME in
+# make check, with any compiler.
+fuzz_replay = %reldir%/replay_main.c
+EXTRA_DIST += %reldir%/corpus
+
+pt_run_programs += %reldir%/replay_csv
+%canon_reldir%_replay_csv_SOURCES = %reldir%/fuzz_csv.c $(fuzz_replay)
+%canon_reldir%_replay_csv_LDADD = libpt/libpt.a $(pt_libs)
+
+pt_run_programs += %reldir%/replay_json
+%canon_reldir%_replay_json_SOURCES = %reldir%/fuzz_json.c $(fuzz_replay)
+%canon_reldir%_replay_json_LDADD = libpt/libpt.a $(pt_libs)
+
+pt_run_programs += %reldir%/replay_units
+%canon_reldir%_replay_units_SOURCES = %reldir%/fuzz_units.c $(fuzz_replay)
+%canon_reldir%_replay_units_LDADD = libpt/libpt.a $(pt_libs)
+
+# ./configure CC=clang --enable-fuzzers --enable-sanitizers && make fuzzers; then, to look for new
+# inputs: tests/fuzz/fuzz_NAME -max_total_time=60 FOLDER ../tests/fuzz/corpus/NAME
+fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
+fuzz_programs =
+
+fuzz_programs += %reldir%/fuzz_csv
+%canon_reldir%_fuzz_csv_SOURCES = %reldir%/fuzz_csv.c
+%canon_reldir%_fuzz_csv_LDADD = libpt/libpt.a $(pt_libs)
+%canon_reldir%_fuzz_csv_LDFLAGS = $(fuzz_ldflags)
+
+fuzz_programs += %reldir%/fuzz_json
+%canon_reldir%_fuzz_json_SOURCES = %reldir%/fuzz_json.c
+%canon_reldir%_fuzz_json_LDADD = libpt/libpt.a $(pt_libs)
+%canon_reldir%_fuzz_json_LDFLAGS = $(fuzz_ldflags)
+
+fuzz_programs += %reldir%/fuzz_units
+%canon_reldir%_fuzz_units_SOURCES = %reldir%/fuzz_units.c
+%canon_reldir%_fuzz_units_LDADD = libpt/libpt.a $(pt_libs)
+%canon_reldir%_fuzz_units_LDFLAGS = $(fuzz_ldflags)

@@ -1,0 +1,5 @@
+# Seeded random tests against an oracle or an invariant (prop.h).
+
+pt_run_programs += %reldir%/prop_text
+%canon_reldir%_prop_text_SOURCES = %reldir%/prop_text.c %reldir%/prop.h
+%canon_reldir%_prop_text_LDADD = libpt/libpt.a $(pt_libs)

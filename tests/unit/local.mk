@@ -1,0 +1,38 @@
+# One Check program per module, made only where the Check framework is. To add one: five lines.
+unit_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS)
+unit_libs = libpt/libpt.a $(pt_libs) $(CHECK_LIBS)
+
+pt_run_programs += %reldir%/check_cli
+%canon_reldir%_check_cli_SOURCES = %reldir%/check_cli.c %reldir%/unit.h
+%canon_reldir%_check_cli_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_cli_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_csv
+%canon_reldir%_check_csv_SOURCES = %reldir%/check_csv.c %reldir%/unit.h
+%canon_reldir%_check_csv_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_csv_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_error
+%canon_reldir%_check_error_SOURCES = %reldir%/check_error.c %reldir%/unit.h
+%canon_reldir%_check_error_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_error_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_evq
+%canon_reldir%_check_evq_SOURCES = %reldir%/check_evq.c %reldir%/unit.h
+%canon_reldir%_check_evq_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_evq_LDADD = sim/libsim.a $(unit_libs)
+
+pt_run_programs += %reldir%/check_json
+%canon_reldir%_check_json_SOURCES = %reldir%/check_json.c %reldir%/unit.h
+%canon_reldir%_check_json_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_json_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_sha256
+%canon_reldir%_check_sha256_SOURCES = %reldir%/check_sha256.c %reldir%/unit.h
+%canon_reldir%_check_sha256_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_sha256_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_units
+%canon_reldir%_check_units_SOURCES = %reldir%/check_units.c %reldir%/unit.h
+%canon_reldir%_check_units_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_units_LDADD = $(unit_libs)
