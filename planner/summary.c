@@ -1,0 +1,308 @@
+/* The text summary: the verdict first, then what was assumed, what was chosen and what it
+ * costs. */
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "libpt/units.h"
+#include "planner/summary.h"
+
+/* Stages shown before a table is cut down to those that matter. */
+#define MAX_STAGE_ROWS 8
+
+static double gib(double bytes)
+{
+    return bytes / PT_GIB;
+}
+
+static void verdict(FILE *f, const struct pt_setup *setup, const struct pt_plan *plan)
+{
+    const struct pt_memory *m = &plan->memory;
+    struct pt_params params;
+    char count[32];
+    uint64_t used =
+        (uint64_t)plan->layout.tp * plan->layout.pp * plan->layout.cp * plan->layout.dp;
+
+    pt_model_params(&setup->model, &params);
+    fprintf(f, "%s parameters on %llu x %s: %s, %.1f of %.1f GiB per card\n\n",
+            pt_format_count(count, (double)params.total), (unsigned long long)used,
+            setup->cluster.gpu.name, m->fits ? "it fits" : "IT DOES NOT FIT",
+            gib(m->device_bytes), gib(m->limit_bytes));
+}
+
+static void model_lines(FILE *f, const struct pt_setup *setup)
+{
+    const struct pt_model *m = &setup->model;
+    char moe[96] = "", active[32];
+    struct pt_params params;
+
+    pt_model_params(m, &params);
+    if (m->experts > 0)
+        snprintf(moe, sizeof(moe), ", %u experts top %u (%s active)", m->experts, m->topk,
+                 pt_format_count(active, (double)params.active));
+    planner_paragraph(f, "model",
+                      "%s: %u layers, hidden %u, ffn %u, %u heads%s, vocab %u%s", m->name,
+                      m->layers, m->hidden, m->ffn, m->heads,
+                      m->kv_heads != m->heads ? " (grouped)" : "", m->vocab, moe);
+}
+
+static void hardware_lines(FILE *f, const struct pt_setup *setup)
+{
+    const struct pt_cluster *c = &setup->cluster;
+    uint32_t nodes = (c->gpus + c->node_gpus - 1) / (c->node_gpus > 0 ? c->node_gpus : 1);
+    char host[32];
+
+    planner_paragraph(
+        f, "hardware",
+        "%u x %s, %u node%s of %u; %s%s%.0f GB/s out of a node, host memory "
+        "%s a node",
+        c->gpus, c->gpu.name, nodes, nodes == 1 ? "" : "s",
+        c->gpus < c->node_gpus ? c->gpus : c->node_gpus, c->link.name,
+        c->link.name[0] != '\0' ? "; " : "", c->nic_bytes_per_s / PT_GB,
+        pt_format_gib(host, c->host_mem_bytes));
+}
+
+static void job_lines(FILE *f, const struct pt_setup *setup, const struct pt_plan *plan)
+{
+    const struct pt_job *j = &setup->job;
+    const struct pt_dtypes *d = &j->dtypes;
+
+    planner_paragraph(f, "job",
+                      "global batch %u x %u tokens, %s, %s attention, %.0f bytes a "
+                      "parameter (%g weight, %g gradient, %g optimizer); stack %s, "
+                      "calibration %s",
+                      j->global_batch, j->seq, pt_precision_name(j->precision),
+                      j->attention == PT_ATTENTION_EAGER ? "eager" : "flash",
+                      d->weight + d->grad + d->master + d->moments, d->weight, d->grad,
+                      d->master + d->moments, plan->stack_key, plan->calibration);
+}
+
+/* Whether a long pipeline's table shows stage s: both ends, the fullest and the slowest.
+ */
+static bool shown(const struct pt_plan *plan, uint32_t s)
+{
+    uint32_t pp = plan->layout.pp;
+
+    return pp <= MAX_STAGE_ROWS || s < 2 || s + 2 >= pp ||
+           s == plan->memory.worst_stage || s == plan->step.slowest_stage;
+}
+
+static void stage_row(FILE *f, const struct pt_plan *plan, uint32_t s)
+{
+    const struct pt_stage_memory *m = &plan->memory.stage[s];
+    char layers[32] = "", one[16];
+    uint32_t recomputed = 0;
+
+    for (uint32_t c = 0; c < plan->split.vpp; c++) {
+        const struct pt_chunk *chunk = &plan->split.chunk[c * plan->split.pp + s];
+        uint32_t n = 0;
+
+        for (unsigned k = 0; k < PT_N_LAYER_KINDS; k++) {
+            n += chunk->layers[k];
+            recomputed += chunk->recomputed[k];
+        }
+        snprintf(one, sizeof(one), "%s%u", c > 0 ? "+" : "", n);
+        if (strlen(layers) + strlen(one) < 12)
+            strcat(layers, one);
+        else if (layers[strlen(layers) - 1] != '.')
+            strcat(layers, "+..");
+    }
+    fprintf(f, "%5u  %9s  %6u  %6.0f%%  %8.4g  %9.1f %9.1f %7.1f  %s\n", s, layers,
+            recomputed, 100 * plan->split.offload_frac[s], m->in_flight,
+            gib(m->allocated_bytes), gib(m->reserved_bytes), gib(m->device_bytes),
+            s == plan->memory.worst_stage   ? "fullest"
+            : s == plan->step.slowest_stage ? "slowest"
+                                            : "");
+}
+
+static void stage_table(FILE *f, const struct pt_plan *plan)
+{
+    uint32_t skipped = 0;
+
+    fprintf(f,
+            "\nstage     layers  recomp  offload  in-flight  allocated  reserved  device"
+            "  GiB\n");
+    for (uint32_t s = 0; s < plan->layout.pp; s++) {
+        if (!shown(plan, s)) {
+            skipped++;
+            continue;
+        }
+        if (skipped > 0)
+            fprintf(f, "  ...  %u stages between\n", skipped);
+        skipped = 0;
+        stage_row(f, plan, s);
+    }
+    fprintf(f, "%55s %9s %7.1f  limit\n", "", "", gib(plan->memory.limit_bytes));
+}
+
+static void memory_lines(FILE *f, const struct pt_plan *plan)
+{
+    const struct pt_memory *m = &plan->memory;
+    const struct pt_stage_memory *worst = &m->stage[m->worst_stage];
+    char text[512] = "", piece[64];
+    double smallest = 0.005 * worst->device_bytes;
+
+    for (unsigned p = 0; p < PT_N_MEMORY_PARTS; p++) {
+        if (worst->part_bytes[p] < smallest)
+            continue;
+        snprintf(piece, sizeof(piece), "%s%s %.1f", text[0] != '\0' ? " + " : "",
+                 pt_memory_part_name((enum pt_memory_part)p), gib(worst->part_bytes[p]));
+        strncat(text, piece, sizeof(text) - strlen(text) - 1);
+    }
+    planner_paragraph(f, "memory", "stage %u, %s, GiB: %s", m->worst_stage,
+                      pt_phase_name(worst->worst_phase), text);
+    planner_paragraph(f, "", "largest tensor %.1f GiB: %s", gib(m->largest_tensor_bytes),
+                      m->largest_tensor);
+    if (m->host_bytes > 0)
+        planner_paragraph(f, "", "host memory of the fullest node %.0f of %.0f GiB",
+                          gib(m->host_bytes), gib(m->host_limit_bytes));
+}
+
+static void step_lines(FILE *f, const struct pt_plan *plan)
+{
+    const struct pt_step *t = &plan->step;
+    struct planner_slice slice[PLANNER_N_SLICES];
+    char text[512] = "", piece[64], s[32];
+
+    planner_slices(t, slice);
+    for (unsigned i = 0; i < PLANNER_N_SLICES; i++) {
+        if (fabs(slice[i].s) < 0.0005 * t->step_s)
+            continue;
+        snprintf(piece, sizeof(piece), "%s%s %.1f%%", text[0] != '\0' ? ", " : "",
+                 slice[i].name, 100 * slice[i].s / t->step_s);
+        strncat(text, piece, sizeof(text) - strlen(text) - 1);
+    }
+    planner_paragraph(f, "step", "%s = %s", pt_format_seconds(s, t->step_s), text);
+    planner_paragraph(
+        f, "",
+        "bubble %.1f%% of total, %.1f%% of ideal; the slowest stage is %.1f%% "
+        "above the mean",
+        100 * t->bubble_of_total, 100 * t->bubble_of_ideal,
+        100 * t->imbalance_s /
+            (t->compute_s > t->imbalance_s ? t->compute_s - t->imbalance_s : 1));
+}
+
+static void speed_lines(FILE *f, const struct pt_setup *setup, const struct pt_plan *plan)
+{
+    const struct pt_step *t = &plan->step;
+    const struct pt_job *j = &setup->job;
+    double step_tokens = (double)j->global_batch * j->seq, run_s;
+    uint64_t used =
+        (uint64_t)plan->layout.tp * plan->layout.pp * plan->layout.cp * plan->layout.dp;
+    char s[32], count[32], money[96] = "";
+
+    planner_paragraph(f, "speed",
+                      "%.0f tokens/s a GPU, %.0f in all; %.0f model TFLOP/s a GPU; MFU "
+                      "%.1f%%, HFU %.1f%% (%s)",
+                      t->tokens_per_s_gpu, step_tokens / t->step_s,
+                      t->model_flops_gpu / 1e12, 100 * t->mfu, 100 * t->hfu,
+                      plan->causal ? "causal attention counted half"
+                                   : "attention counted in full");
+    if (j->tokens <= 0)
+        return;
+    run_s = ceil(j->tokens / step_tokens) * t->step_s;
+    if (setup->cluster.gpu.usd_per_hour > 0)
+        snprintf(money, sizeof(money), "; %s USD at %.2f an hour and GPU (%s)",
+                 pt_format_count(count, run_s / 3600 * (double)used *
+                                            setup->cluster.gpu.usd_per_hour),
+                 setup->cluster.gpu.usd_per_hour, setup->cluster.gpu.usd_date);
+    planner_paragraph(f, "run", "%s tokens in %s without failures%s",
+                      pt_format_count(count, j->tokens), pt_format_seconds(s, run_s),
+                      money);
+}
+
+static void volume_lines(FILE *f, const struct pt_plan *plan)
+{
+    const struct pt_step *t = &plan->step;
+    const struct {
+        const char *name;
+        double bytes;
+    } dim[] = { { "tp", t->tp_bytes },
+                { "cp", t->cp_bytes },
+                { "ep", t->ep_bytes },
+                { "pp", t->pp_bytes },
+                { "dp", t->dp_bytes } };
+    char text[256] = "", piece[64];
+
+    for (unsigned i = 0; i < sizeof(dim) / sizeof(dim[0]); i++) {
+        if (dim[i].bytes <= 0)
+            continue;
+        snprintf(piece, sizeof(piece), "%s%s %.3g", text[0] != '\0' ? ", " : "",
+                 dim[i].name, dim[i].bytes / PT_GB);
+        strncat(text, piece, sizeof(text) - strlen(text) - 1);
+    }
+    if (text[0] == '\0')
+        return;
+    planner_paragraph(f, "sent",
+                      "GB a GPU and step: %s; %.3g inside the fast domain, %.3g over the "
+                      "network",
+                      text, t->intra_bytes / PT_GB, t->inter_bytes / PT_GB);
+}
+
+static void proof_lines(FILE *f, const struct planner_result *result)
+{
+    const struct planner_stats *s = &result->stats;
+    const struct pt_plan *best = &result->plan[0];
+    char text[256], why[256];
+
+    planner_paragraph(f, "search",
+                      "%llu layouts: %llu invalid, %llu without room, %llu bounded away, "
+                      "%llu solved; %s",
+                      (unsigned long long)s->seen, (unsigned long long)s->invalid,
+                      (unsigned long long)s->no_memory, (unsigned long long)s->bounded,
+                      (unsigned long long)s->solved,
+                      s->time_limit ? "cut by the time limit"
+                      : s->gap > 0  ? "stopped within the gap"
+                                    : "proved best of this model");
+    if (s->gap > 0)
+        planner_paragraph(f, "", "the best possible is at most %.1f%% faster",
+                          100 * s->gap);
+    if (result->n < 2)
+        return;
+    planner_paragraph(
+        f, "next best", "%s: +%.1f%%%s%s",
+        planner_layout_text(text, sizeof(text), &result->plan[1]),
+        100 * (result->plan[1].step.step_s / best->step.step_s - 1),
+        planner_why_slower(why, sizeof(why), best, &result->plan[1])[0] ? ": " : "", why);
+}
+
+void planner_summary(FILE *f, const struct pt_setup *setup,
+                     const struct planner_result *result,
+                     const struct planner_notes *assumed)
+{
+    const struct pt_plan *plan = &result->plan[0];
+    char text[512];
+
+    verdict(f, setup, plan);
+    model_lines(f, setup);
+    hardware_lines(f, setup);
+    job_lines(f, setup, plan);
+    for (unsigned i = 0; assumed != NULL && i < assumed->n; i++)
+        planner_paragraph(f, i == 0 ? "assumed" : "", "%s", assumed->text[i]);
+    fputc('\n', f);
+    planner_paragraph(f, "layout", "%s", planner_layout_text(text, sizeof(text), plan));
+    stage_table(f, plan);
+    fputc('\n', f);
+    memory_lines(f, plan);
+    step_lines(f, plan);
+    speed_lines(f, setup, plan);
+    volume_lines(f, plan);
+    proof_lines(f, result);
+    fprintf(f, "\n%s\n", planner_log_line(text, sizeof(text), plan));
+}
+
+void planner_top_table(FILE *f, const struct planner_result *result)
+{
+    char text[512];
+
+    fprintf(f, "\nrank   step s    +%%   MFU%%  bubble%%  device GiB  layout\n");
+    for (uint32_t i = 0; i < result->n; i++) {
+        const struct pt_plan *p = &result->plan[i];
+
+        fprintf(f, "%4u  %7.3f %5.1f  %5.1f  %7.1f  %10.1f  %s\n", i + 1, p->step.step_s,
+                100 * (p->step.step_s / result->plan[0].step.step_s - 1),
+                100 * p->step.mfu, 100 * p->step.bubble_of_total,
+                gib(p->memory.device_bytes), planner_layout_text(text, sizeof(text), p));
+    }
+}
