@@ -211,7 +211,7 @@ START_TEST(what_cannot_be_written_is_not)
     struct pt_json *doc = pt_json_new_object();
     enum pt_status st;
 
-    pt_json_put_number(doc, "x", NAN);
+    pt_json_put_number(doc, "x", HUGE_VAL);
     written(doc, &st, &err);
     ck_assert_int_eq(st, PT_BUG);
     pt_json_free(doc);

@@ -1,0 +1,18 @@
+#!/bin/sh
+# The tree is as clang-format leaves it. Versions differ in what they do, so one decides: 14.
+. "${top_srcdir:-.}/tests/lint/lib.sh"
+for clang_format in clang-format-14 clang-format none; do
+    if command -v "$clang_format" >/dev/null; then break; fi
+done
+need "$clang_format"
+case $("$clang_format" --version) in *"version 14."*) ;; *)
+    echo "not clang-format 14"
+    exit 77
+    ;;
+esac
+for file in $(sources); do
+    case $file in *.cu) continue ;; esac
+    "$clang_format" "$file" | diff -u "$file" - >/dev/null ||
+        complain "$file: run clang-format -i on it"
+done
+exit "$bad"
