@@ -4,6 +4,7 @@
 #define PT_HARDWARE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "libpt/error.h"
@@ -60,7 +61,8 @@ struct pt_cluster {
     char source[160];
 };
 
-/* profiles/gpus.csv and profiles/links.csv. The error names the nearest keys. */
+/* profiles/gpus.csv and profiles/links.csv, by key or alias, whatever the case and the dashes.
+ * The error names the nearest keys. Each call reads a file: keep the result. */
 enum pt_status pt_gpu_find(const char *profile_dir, const char *key, struct pt_gpu *gpu,
                            struct pt_error *err);
 enum pt_status pt_link_find(const char *profile_dir, const char *key, struct pt_link *link,
@@ -71,15 +73,22 @@ enum pt_status pt_node_find(const char *profile_dir, const char *key,
 /* --gpu alone: that card in its usual node. Everything but `gpus` and `mem_limit_bytes`. */
 enum pt_status pt_cluster_default(const char *profile_dir, const char *gpu_key,
                                   struct pt_cluster *cluster, struct pt_error *err);
-/* --mem alone: the documented default card with at least that much memory (80 GB: H100 SXM). */
+/* --mem alone: the documented default card with at least that much memory, nominally (80 GiB:
+ * H100 SXM); NULL when no card has it. */
 const char *pt_gpu_default_for(double mem_bytes);
+/* The rate of host arithmetic on Adam, parameters per second of one host: bound by memory (28
+ * bytes per parameter at 0.7 of the bandwidth) and by 0.1 Gparam/s per core. A profile value,
+ * to be measured. */
+double pt_cpu_adam_default(double host_bytes_per_s, uint32_t cores);
 
 const char *pt_precision_name(enum pt_precision precision);
 enum pt_status pt_precision_parse(const char *text, enum pt_precision *precision,
                                   struct pt_error *err);
 
-/* Where the profiles are: $PT_PROFILE_DIR, else beside an uninstalled program, else the
- * installed folder. */
-const char *pt_profile_dir(void);
+/* Where the profiles are: $PT_PROFILE_DIR, else beside the program (uninstalled, or installed and
+ * moved), else the installed folder. The answer may lie in buf (PT_PROFILE_DIR_SIZE bytes) or be
+ * constant. */
+#define PT_PROFILE_DIR_SIZE 512
+const char *pt_profile_dir(char *buf, size_t size);
 
 #endif

@@ -74,6 +74,7 @@ struct pt_layout {
     uint32_t tp, pp, vpp, cp, ep, dp; /* world = tp * cp * dp * pp; ep divides dp * cp * tp */
     bool sequence_parallel;
     bool replicate_kv;     /* allowed when tp > kv_heads */
+    bool uneven_chunks;    /* interleaving whose chunks need not be equal: a hand-made split */
     uint32_t zero;         /* 0-3 */
     uint32_t zero_group;   /* ranks that share optimizer states; 0: all of dp * cp */
     enum pt_recompute recompute;
@@ -121,7 +122,8 @@ uint32_t pt_zero_group(const struct pt_layout *layout, bool expert);
 
 /* Whether this combination can run at all; the sentence says what is wrong, the numbers and the
  * nearest valid values (PT_USAGE; PT_CAPACITY never). The same predicate serves the search, the
- * plan reader, the simulator and the executor. err may be NULL (the search's fast path). */
+ * plan reader, the simulator and the executor. err may be NULL (the search's fast path). The
+ * layout may use fewer than `gpus`; 0: their number is not checked. */
 enum pt_status pt_layout_check(const struct pt_model *model, const struct pt_job *job,
                                const struct pt_layout *layout, uint32_t gpus,
                                struct pt_error *err);

@@ -22,10 +22,20 @@ pt_run_programs += %reldir%/check_evq
 %canon_reldir%_check_evq_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_evq_LDADD = sim/libsim.a $(unit_libs)
 
+pt_run_programs += %reldir%/check_hardware
+%canon_reldir%_check_hardware_SOURCES = %reldir%/check_hardware.c %reldir%/unit.h
+%canon_reldir%_check_hardware_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_hardware_LDADD = $(unit_libs)
+
 pt_run_programs += %reldir%/check_json
 %canon_reldir%_check_json_SOURCES = %reldir%/check_json.c %reldir%/unit.h
 %canon_reldir%_check_json_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_json_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_model
+%canon_reldir%_check_model_SOURCES = %reldir%/check_model.c %reldir%/unit.h
+%canon_reldir%_check_model_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_model_LDADD = $(unit_libs)
 
 pt_run_programs += %reldir%/check_sha256
 %canon_reldir%_check_sha256_SOURCES = %reldir%/check_sha256.c %reldir%/unit.h
