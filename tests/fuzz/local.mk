@@ -19,6 +19,8 @@ pt_run_programs += %reldir%/replay_units
 # inputs: tests/fuzz/fuzz_NAME -max_total_time=60 FOLDER ../tests/fuzz/corpus/NAME
 fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_programs =
+.PHONY: fuzzers
+fuzzers: $(fuzz_programs)
 
 fuzz_programs += %reldir%/fuzz_csv
 %canon_reldir%_fuzz_csv_SOURCES = %reldir%/fuzz_csv.c
