@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "libpt/plan.h"
@@ -17,6 +18,11 @@
 #define U64(s, m)                                                                        \
     {                                                                                    \
 #m, PLAN_U64, false, offsetof(struct s, m), 0, 9007199254740992.0, NULL          \
+    }
+#define I64(s, m)                                                                        \
+    {                                                                                    \
+#m, PLAN_I64, false, offsetof(struct s, m), -9007199254740992.0,                 \
+            9007199254740992.0, NULL                                                     \
     }
 #define NUMBER(s, m, lo, hi)                                                             \
     {                                                                                    \
@@ -86,10 +92,17 @@ static const struct plan_field model_fields[] = {
     BOOL(pt_model, gated),
     BOOL(pt_model, tied),
     BOOL(pt_model, bias),
+    BOOL(pt_model, qkv_bias),
     BOOL(pt_model, rmsnorm),
     BOOL(pt_model, learned_positions),
     BOOL(pt_model, qk_norm),
+    BOOL(pt_model, router_bias),
+    BOOL(pt_model, shared_gate),
     BOOL(pt_model, sliding_window_half),
+    U32(pt_model, norms, 0, 16),
+    U32(pt_model, position_rows, 0, 1073741824.0),
+    I64(pt_model, extra_layer_params),
+    I64(pt_model, extra_params),
     U32(pt_model, experts, 0, 65536),
     U32(pt_model, topk, 0, 65536),
     U32(pt_model, moe_ffn, 0, DIM),
@@ -207,6 +220,7 @@ static const struct plan_field layout_fields[] = {
     U32(pt_layout, dp, 1, DIM),
     BOOL(pt_layout, sequence_parallel),
     BOOL(pt_layout, replicate_kv),
+    BOOL(pt_layout, uneven_chunks),
     U32(pt_layout, zero, 0, 3),
     U32(pt_layout, zero_group, 0, DIM),
     ENUM(pt_layout, recompute, &recomputes),
@@ -309,6 +323,7 @@ void plan_fields_write(struct pt_json *object, const struct plan_table *table,
         const char *at = (const char *)base + f->offset;
         uint32_t u32;
         uint64_t u64;
+        int64_t i64;
         double number;
         bool flag;
         unsigned value;
@@ -321,6 +336,10 @@ void plan_fields_write(struct pt_json *object, const struct plan_table *table,
         case PLAN_U64:
             memcpy(&u64, at, sizeof(u64));
             pt_json_put_u64(object, f->key, u64);
+            break;
+        case PLAN_I64: /* JSON's numbers of ours are unsigned or real */
+            memcpy(&i64, at, sizeof(i64));
+            pt_json_put_number(object, f->key, (double)i64);
             break;
         case PLAN_NUMBER:
             memcpy(&number, at, sizeof(number));
@@ -407,6 +426,14 @@ static enum pt_status read_field(const struct pt_json *object, const struct plan
         } else if (st == PT_OK)
             memcpy(at, &u64, sizeof(u64));
         return st;
+    case PLAN_I64:
+        if ((st = pt_json_number(object, f->key, f->lo, f->hi, &number, err)))
+            return st;
+        if (number < floor(number) || number > floor(number))
+            return pt_fail(err, PT_INPUT, pt_json_where(object), 0,
+                           "%s: %g is not a whole number", f->key, number);
+        memcpy(at, &(int64_t){ (int64_t)number }, sizeof(int64_t));
+        return PT_OK;
     case PLAN_NUMBER:
         if ((st = pt_json_number(object, f->key, f->lo, f->hi, &number, err)) == PT_OK)
             memcpy(at, &number, sizeof(number));

@@ -10,7 +10,15 @@
 #include "libpt/error.h"
 #include "libpt/json.h"
 
-enum plan_type { PLAN_U32, PLAN_U64, PLAN_NUMBER, PLAN_BOOL, PLAN_TEXT, PLAN_ENUM };
+enum plan_type {
+    PLAN_U32,
+    PLAN_U64,
+    PLAN_I64,
+    PLAN_NUMBER,
+    PLAN_BOOL,
+    PLAN_TEXT,
+    PLAN_ENUM
+};
 
 struct plan_names {
     const char *(*name)(unsigned value); /* the word that stands in the file */

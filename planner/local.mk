@@ -9,3 +9,4 @@ noinst_LIBRARIES += %reldir%/libplanner.a
 %canon_reldir%_libplanner_a_SOURCES += %reldir%/report_curves.c
 %canon_reldir%_libplanner_a_SOURCES += %reldir%/report_html.c
 %canon_reldir%_libplanner_a_SOURCES += %reldir%/report_plots.c
+%canon_reldir%_libplanner_a_SOURCES += %reldir%/explain.c %reldir%/explain.h

@@ -42,8 +42,8 @@ struct planner_curve {
 /* Fastest plan under each of falling memory limits, dominated ones dropped; fullest
  * first. */
 void planner_pareto(const struct planner_report *report, struct planner_curve *curve);
-/* Best plan on 1/8 to 8 times the GPUs, the global batch unchanged; efficiency is against
- * the smallest count that fits. */
+/* Best plan on 1/8 to 8 times the GPUs, the global batch unchanged; efficiency is
+ * tokens/s a GPU over that of the best count. */
 void planner_scaling(const struct planner_report *report, struct planner_curve *curve);
 
 /* The gnuplot scripts, and running them; *ran: pictures were made. */

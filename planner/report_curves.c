@@ -110,6 +110,7 @@ void planner_scaling(const struct planner_report *r, struct planner_curve *curve
     static const double factor[] = { 0.125, 0.25, 0.5, 1, 2, 4, 8 };
     uint32_t here = used_gpus(&r->result->plan[0]);
     struct planner_space space = *r->space;
+    double most = 0;
 
     memset(curve, 0, sizeof(*curve));
     space.dp.n = 0; /* what grows with the machine */
@@ -128,10 +129,10 @@ void planner_scaling(const struct planner_report *r, struct planner_curve *curve
             p.chosen = true;
         } else if (!best_of(r, &setup, &space, CURVE_SECONDS / 8, gpus, &p))
             continue;
-        if (curve->n > 0)
-            p.efficiency = curve->point[0].step_s * curve->point[0].x / (p.step_s * p.x);
-        else
-            p.efficiency = 1;
+        most = fmax(most, p.tokens_per_s / p.x);
         curve->point[curve->n++] = p;
     }
+    for (unsigned i = 0; i < curve->n; i++)
+        curve->point[i].efficiency =
+            curve->point[i].tokens_per_s / curve->point[i].x / most;
 }

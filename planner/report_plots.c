@@ -48,30 +48,31 @@ static enum pt_status begin(const struct planner_report *r, const char *name,
     return PT_OK;
 }
 
-/* The drawing commands stand in a macro-like function: both terminals replot them. */
+/* The SVG is drawn by `plot`, the PNG by `replot`: one description of each picture. */
+static void plot(FILE *f, const char *name, int height)
+{
+    fprintf(f,
+            "set terminal svg size 960,%d font \"Helvetica,13\" background \"white\"\n"
+            "set output \"%s.svg\"\nplot ",
+            height, name);
+}
+
 static enum pt_status end(struct pt_outfile *out, const char *name, int height,
                           struct pt_error *err)
 {
     enum pt_status st;
 
     fprintf(out->f,
-            "set terminal svg size 960,%d font \"Helvetica,13\" background \"white\"\n"
-            "set output \"%s.svg\"\nreplot\nset output\n"
+            "set output\n"
             "if (strstrt(GPVAL_TERMINALS, \"pngcairo\") > 0) {\n"
             "  set terminal pngcairo size 1440,%d font \"Helvetica,13\" fontscale 1.5 "
             "linewidth 1.5 background \"white\"\n"
             "} else {\n  set terminal png size 1440,%d\n}\n"
             "set output \"%s.png\"\nreplot\nset output\n",
-            height, name, height * 3 / 2, height * 3 / 2, name);
+            height * 3 / 2, height * 3 / 2, name);
     st = pt_outfile_commit(out, err);
     pt_outfile_discard(out);
     return st;
-}
-
-/* `plot` needs a terminal before the real ones; "unknown" draws nowhere. */
-static void plot(FILE *f)
-{
-    fprintf(f, "set terminal unknown\nplot ");
 }
 
 static enum pt_status memory_script(const struct planner_report *r, struct pt_error *err)
@@ -97,7 +98,7 @@ static enum pt_status memory_script(const struct planner_report *r, struct pt_er
             "offset 0,0.6 textcolor rgb \"#B00020\"\n",
             1.1 * top, m->stages - 0.3, m->stages < 4 ? "0.4" : "0.72",
             every > 0 ? every : 1, limit);
-    plot(out.f);
+    plot(out.f, "memory", 480);
     for (unsigned p = 0; p < PT_N_MEMORY_PARTS; p++) {
         const char *name = pt_memory_part_name((enum pt_memory_part)p);
         double most = 0;
@@ -139,8 +140,8 @@ static enum pt_status step_script(const struct planner_report *r, struct pt_erro
             "set xrange [0:%.6g]\nunset grid\nset grid xtics lc rgb \"#E0E0E0\" lt 1\n"
             "set style fill solid 0.92 border lc rgb \"white\"\nset border 1\n"
             "set ytics scale 0 font \",11\"\n",
-            rows, rows == 1 ? "" : "s", rows + 0.6, 1.02 * longest);
-    plot(out.f);
+            rows, rows == 1 ? "" : "s", rows + 0.6, 1.12 * longest);
+    plot(out.f, "step", 170 + 42 * (int)rows);
     for (unsigned k = 0; k < PLANNER_N_SLICES; k++) {
         char before[512];
 
@@ -154,10 +155,16 @@ static enum pt_status step_script(const struct planner_report *r, struct pt_erro
             "%s\"plans.csv\" every ::0::%u using (%s):(column(\"rank\")):(%s):(%s):"
             "(column(\"rank\")-0.36):(column(\"rank\")+0.36):"
             "ytic(stringcolumn(\"label\")) with boxxyerror title \"%s\" lc rgb \"%s\"",
-            first ? "" : ", \\\n  ", rows, sum, before, sum, slice[k].name, colour[k]);
+            first ? "" : ", \\\n  ", rows - 1, sum, before, sum, slice[k].name,
+            colour[k]);
         first = false;
     }
-    fprintf(out.f, "\n");
+    fprintf(
+        out.f,
+        ", \\\n  \"plans.csv\" every ::0::%u using (column(\"step_time_s\")):"
+        "(column(\"rank\")):(sprintf(\"%%.4g s\", column(\"step_time_s\"))) with labels "
+        "left offset 0.5,0 font \",11\" textcolor rgb \"#303030\" notitle\n",
+        rows - 1);
     return end(&out, "step", 170 + 42 * (int)rows, err);
 }
 
@@ -187,10 +194,10 @@ static enum pt_status pareto_script(const struct planner_report *r,
         "lc rgb \"#B00020\"\n"
         "set label 1 \"limit\" at first %.9g, graph 0.97 right offset -0.5,0 "
         "textcolor rgb \"#B00020\"\nset key inside bottom left\n",
-        fmax(0, lo - 0.1 * (hi - lo) - 1), hi + 0.04 * (hi - lo) + 1, 1.25 * slow, limit,
+        fmax(0, lo - 0.1 * (hi - lo) - 1), hi + 0.04 * (hi - lo) + 1, 1.35 * slow, limit,
         limit, limit);
     /* A label at every second corner keeps them apart. */
-    plot(out.f);
+    plot(out.f, "pareto", 480);
     fprintf(
         out.f,
         "\"pareto.csv\" using (column(\"mem_device_GiB\")):(column(\"step_time_s\")) "
@@ -216,17 +223,14 @@ static enum pt_status scaling_script(const struct planner_report *r,
 {
     struct pt_outfile out;
     enum pt_status st = begin(r, "scaling.gp", &out, err);
-    double most = 1;
 
     if (st != PT_OK)
         return st;
-    for (unsigned i = 0; i < curve->n; i++)
-        most = fmax(most, curve->point[i].efficiency);
     fprintf(out.f,
             "set title \"Scaling at the fixed global batch of %u sequences\"\n"
-            "set xlabel \"GPUs\"\nset ylabel \"efficiency against the fewest GPUs, %%\"\n"
+            "set xlabel \"GPUs\"\nset ylabel \"tokens/s a GPU, %% of the best count\"\n"
             "set logscale x 2\nset yrange [0:%.6g]\nset xtics (",
-            r->setup->job.global_batch, 100 * fmax(1.1, most + 0.15));
+            r->setup->job.global_batch, 115.0);
     for (unsigned i = 0; i < curve->n; i++)
         fprintf(out.f, "%s%.0f", i > 0 ? ", " : "", curve->point[i].x);
     fprintf(
@@ -237,7 +241,7 @@ static enum pt_status scaling_script(const struct planner_report *r,
         "\"#606060\"\n"
         "set label 2 \"50 %%\" at graph 0.995, first 50 right offset 0,0.6 textcolor rgb "
         "\"#606060\"\n");
-    plot(out.f);
+    plot(out.f, "scaling", 480);
     fprintf(
         out.f,
         "70 with lines dt 2 lw 1.5 lc rgb \"#E69F00\" notitle, \\\n"

@@ -28,7 +28,8 @@ void planner_top_table(FILE *f, const struct planner_result *result);
 char *planner_layout_text(char *buf, size_t size, const struct pt_plan *plan);
 /* "[parallel] pipe_stages=4, micro_batch=8, ..." */
 char *planner_log_line(char *buf, size_t size, const struct pt_plan *plan);
-/* Which slices of the step make `plan` slower than `best`, largest first. */
+/* Which slices of the step make `plan` slower (or faster) than `best`: the two largest.
+ */
 char *planner_why_slower(char *buf, size_t size, const struct pt_plan *best,
                          const struct pt_plan *plan);
 /* Recomputed layers and offloaded share of the optimizer's parameters over the whole

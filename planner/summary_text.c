@@ -173,15 +173,13 @@ void planner_slices(const struct pt_step *step,
     slice[PLANNER_N_SLICES - 1].s = fabs(rest) < 1e-9 * step->step_s ? 0 : rest;
 }
 
-static int by_seconds(const void *a, const void *b)
+static int by_size(const void *a, const void *b)
 {
-    double x = ((const struct planner_slice *)a)->s,
-           y = ((const struct planner_slice *)b)->s;
+    const struct planner_slice *x = a, *y = b;
 
-    if (x != y)
-        return x < y ? 1 : -1;
-    return strcmp(((const struct planner_slice *)a)->key,
-                  ((const struct planner_slice *)b)->key);
+    if (fabs(x->s) < fabs(y->s) || fabs(y->s) < fabs(x->s))
+        return fabs(x->s) < fabs(y->s) ? 1 : -1;
+    return strcmp(x->key, y->key);
 }
 
 char *planner_why_slower(char *buf, size_t size, const struct pt_plan *best,
@@ -189,6 +187,7 @@ char *planner_why_slower(char *buf, size_t size, const struct pt_plan *best,
 {
     struct planner_slice a[PLANNER_N_SLICES], b[PLANNER_N_SLICES];
     double total = plan->step.step_s - best->step.step_s;
+    unsigned told = 0;
     char text[32];
 
     buf[0] = '\0';
@@ -196,14 +195,12 @@ char *planner_why_slower(char *buf, size_t size, const struct pt_plan *best,
     planner_slices(&plan->step, b);
     for (unsigned i = 0; i < PLANNER_N_SLICES; i++)
         b[i].s -= a[i].s;
-    qsort(b, PLANNER_N_SLICES, sizeof(b[0]), by_seconds);
-    for (unsigned i = 0; i < 2 && b[i].s > 0.05 * fabs(total) && b[i].s > 1e-6; i++)
-        append(buf, size, "%s+%s %s", i > 0 ? ", " : "", pt_format_seconds(text, b[i].s),
-               b[i].name);
-    if (b[PLANNER_N_SLICES - 1].s < -0.05 * fabs(total) &&
-        b[PLANNER_N_SLICES - 1].s < -1e-6)
-        append(buf, size, "%s-%s %s", buf[0] != '\0' ? ", " : "",
-               pt_format_seconds(text, -b[PLANNER_N_SLICES - 1].s),
-               b[PLANNER_N_SLICES - 1].name);
+    qsort(b, PLANNER_N_SLICES, sizeof(b[0]), by_size);
+    for (unsigned i = 0; i < PLANNER_N_SLICES && told < 2; i++) {
+        if (b[i].s * total <= 0 || fabs(b[i].s) < 0.1 * fabs(total))
+            continue;
+        append(buf, size, "%s%c%s %s", told++ > 0 ? ", " : "", total < 0 ? '-' : '+',
+               pt_format_seconds(text, fabs(b[i].s)), b[i].name);
+    }
     return buf;
 }

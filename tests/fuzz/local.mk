@@ -36,3 +36,12 @@ fuzz_programs += %reldir%/fuzz_units
 %canon_reldir%_fuzz_units_SOURCES = %reldir%/fuzz_units.c
 %canon_reldir%_fuzz_units_LDADD = libpt/libpt.a $(pt_libs)
 %canon_reldir%_fuzz_units_LDFLAGS = $(fuzz_ldflags)
+
+pt_run_programs += %reldir%/replay_plan
+%canon_reldir%_replay_plan_SOURCES = %reldir%/fuzz_plan.c $(fuzz_replay)
+%canon_reldir%_replay_plan_LDADD = libpt/libpt.a $(pt_libs)
+
+fuzz_programs += %reldir%/fuzz_plan
+%canon_reldir%_fuzz_plan_SOURCES = %reldir%/fuzz_plan.c
+%canon_reldir%_fuzz_plan_LDADD = libpt/libpt.a $(pt_libs)
+%canon_reldir%_fuzz_plan_LDFLAGS = $(fuzz_ldflags)

@@ -46,3 +46,8 @@ pt_run_programs += %reldir%/check_units
 %canon_reldir%_check_units_SOURCES = %reldir%/check_units.c %reldir%/unit.h
 %canon_reldir%_check_units_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_units_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_plan
+%canon_reldir%_check_plan_SOURCES = %reldir%/check_plan.c %reldir%/unit.h
+%canon_reldir%_check_plan_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_plan_LDADD = $(unit_libs)
