@@ -48,18 +48,26 @@
 #define PT_STACK_CONSTANTS(X)                                                            \
     PT_STACK_MEMORY_CONSTANTS(X)                                                         \
     X(memory_op_mult, 1.1, 0.5, 3.0, "", "time of memory-bound operators over roofline") \
+    X(compiled_mult, 1.0, 0.3, 1.5, "", "of that, when a compiler fuses them")           \
     X(loss_mult, 1.0, 0.3, 4.0, "", "the same for the loss over the logits")             \
     X(score_bytes, 0.0, 0.0, 40.0, "B",                                                  \
       "extra traffic per attention score of an unfused forward softmax")                 \
     X(attention_gen, 0.0, 0.0, 1.0, "",                                                  \
       "0: flash attention 1 and 2, 1: flash attention 3 and cuDNN")                      \
     X(attention_mult, 1.0, 0.3, 1.5, "", "rate of flash attention over the device's")    \
+    X(attention_narrow, 0.14, -0.3, 0.6, "",                                             \
+      "its rate falls with the head size below 128 to this power")                       \
+    X(cp_uneven, 0.0, 0.0, 1.5, "", "context parallelism: uneven causal work, 1 = none balanced") \
     X(cast_bytes, 5.5, 1.0, 12.0, "B", "traffic of an fp8 cast per element")             \
+    X(block_cast_mult, 1.3, 0.8, 3.0, "", "the same with block scales, over it")         \
     X(tp_exposed_forward, 1.0, 0.05, 2.0, "", "tensor-parallel time not hidden")         \
     X(tp_exposed_backward, 0.9, 0.05, 2.0, "", "the same in the backward pass")          \
     X(dp_exposed, 0.5, 0.0, 1.5, "", "gradient reduction that cannot hide at all")       \
+    X(dp_exposed_flat, 0.15, 0.0, 1.5, "", "the same without a pipeline")                \
     X(fsdp_exposed, 0.15, 0.0, 1.0, "", "ZeRO-2/3 traffic under compute that shows")     \
     X(p2p_exposed, 0.7, 0.0, 2.0, "", "pipeline transfers that show in steady state")    \
+    X(p2p_scatter, 1.0, 0.0, 1.0, "",                                                    \
+      "1: transfers are scattered over the tensor-parallel group and gathered")          \
     X(layer_s, 30e-6, 0.0, 1e-3, "s", "gaps between the kernels of a layer and pass")    \
     X(micro_batch_s, 300e-6, 0.0, 20e-3, "s", "engine time per micro-batch and stage")   \
     X(step_s, 0.02, 0.0, 1.0, "s", "fixed time per step")                                \

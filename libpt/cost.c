@@ -51,7 +51,8 @@ static enum pt_precision wide_precision(const struct pt_job *job)
     }
 }
 
-static void attention(const struct pt_setup *s, const struct pt_op *op, struct sums *sum)
+static void attention(const struct pt_setup *s, const struct pt_layout *l,
+                      const struct pt_op *op, struct sums *sum)
 {
     const struct pt_device *d = &s->device;
     double peak = peak16(&s->cluster.gpu), dim = op->k;
@@ -60,8 +61,9 @@ static void attention(const struct pt_setup *s, const struct pt_op *op, struct s
         double gen = s->stack.attention_gen;
         double frac = (gen * d->attention_frac + (1.0 - gen) * d->attention_frac_gen0) *
                       s->stack.attention_mult;
-        double narrow = dim < 96.0 ? 0.80 : dim < 128.0 ? 0.85 : 1.0;
-        double rate = peak * frac * narrow * op->n / (op->n + d->attention_half);
+        double narrow = dim < 128.0 ? pow(dim / 128.0, s->stack.attention_narrow) : 1.0;
+        double uneven = 1.0 + s->stack.cp_uneven * (1.0 - 1.0 / l->cp);
+        double rate = peak * frac * narrow * op->n / (op->n + d->attention_half) / uneven;
 
         sum->core_forward_s += op->forward_flop / rate + d->gemm_floor_s;
         sum->core_backward_s += 2.5 * op->forward_flop / (rate * d->attention_backward) +
@@ -153,7 +155,7 @@ static void sum_ops(const struct pt_setup *s, const struct pt_layout *l,
                     const struct pt_ops *ops, struct sums *sum)
 {
     bool accumulates = pt_micro_batches(&s->job, l) > 1;
-    double cheap = s->job.compiled ? 1.0 : 1.0;
+    double cheap = s->job.compiled ? s->stack.compiled_mult : 1.0;
 
     *sum = (struct sums){ 0 };
     for (unsigned i = 0; i < ops->n; i++) {
@@ -165,7 +167,7 @@ static void sum_ops(const struct pt_setup *s, const struct pt_layout *l,
             product(s, op, accumulates, sum);
             break;
         case PT_OP_ATTENTION:
-            attention(s, op, sum);
+            attention(s, l, op, sum);
             break;
         case PT_OP_MEMORY:
             f = memory_s(s, op->forward_bytes) * (op->expert ? s->stack.moe_mult : cheap);
@@ -284,6 +286,16 @@ static void end_costs(const struct pt_setup *s, const struct pt_layout *l,
     h->forward_comm_s = sum.tp_forward_s;
     h->input_comm_s = sum.tp_input_s;
     (void)par;
+    if (l->vocab != PT_VOCAB_ENDS) { /* every stage takes part, behind sums over all of them */
+        double sync = pt_collective_s(s, PT_ALLREDUCE,
+                                      2.0 * l->micro_batch * (double)s->job.seq *
+                                          s->model.hidden,
+                                      l->pp, l->tp) *
+                      (l->vocab == PT_VOCAB_INTERLACED ? 2.5 : 1.0);
+
+        h->forward_comm_s += 0.5 * sync * l->pp;
+        h->input_comm_s += 0.5 * sync * l->pp;
+    }
 }
 
 /* Gradients are reduced and parameters gathered after the last micro-batch, unless ZeRO-2/3
@@ -348,14 +360,10 @@ static void pipeline_costs(const struct pt_setup *s, const struct pt_layout *l,
         return;
     c->p2p_s = pt_p2p_s(s, bytes, stride);
     c->p2p_bytes = bytes;
-    if (!l->sequence_parallel && l->tp > 1) { /* or scattered before and gathered after */
-        double scattered = pt_p2p_s(s, full / l->tp, stride) +
-                           pt_collective_s(s, PT_ALLGATHER, full, l->tp, 1);
-
-        if (scattered < c->p2p_s) {
-            c->p2p_s = scattered;
-            c->p2p_bytes = full / l->tp;
-        }
+    if (!l->sequence_parallel && l->tp > 1 && s->stack.p2p_scatter > 0.5) {
+        c->p2p_s = pt_p2p_s(s, full / l->tp, stride) +
+                   pt_collective_s(s, PT_ALLGATHER, full, l->tp, 1);
+        c->p2p_bytes = full / l->tp;
     }
     c->p2p_exposed_frac = s->stack.p2p_exposed;
     if (s->model.tied)
@@ -379,7 +387,9 @@ void pt_costs_init(const struct pt_setup *setup, const struct pt_layout *layout,
     pipeline_costs(setup, layout, &par, costs);
     reduction_costs(setup, layout, costs);
     update_costs(setup, layout, costs);
-    costs->reduce_hidden_frac = fmax(0.0, 1.0 - setup->stack.dp_exposed);
+    costs->reduce_hidden_frac =
+        fmax(0.0, 1.0 - (layout->pp > 1 ? setup->stack.dp_exposed
+                                        : setup->stack.dp_exposed_flat));
     costs->micro_batch_s = setup->stack.micro_batch_s;
     costs->step_s = setup->stack.step_s +
                     setup->stack.owner_s * (layout->zero >= 1 ? pt_zero_group(layout, false) : 0);

@@ -6,6 +6,8 @@
  * that the first and last micro-batch must run through. */
 #include "config.h"
 
+#include <math.h>
+
 #include "libpt/form.h"
 
 /* sum of tau once, divided by v, in the units of a row: the warm-up and drain of a pipeline. */
@@ -39,8 +41,11 @@ static void pipeline_rows(const struct pt_layout *l, const struct pt_costs *c,
             break;
         case PT_SCHEDULE_ZB_H2:
         case PT_SCHEDULE_ZB_V:
-        case PT_SCHEDULE_ZB_AUTO:
             free_w = 3.0;
+            break;
+        case PT_SCHEDULE_ZB_AUTO: /* as H1 with pp activations, as H2 with 2 pp - 1 */
+            free_w = 2.0 + fmin(1.0, fmax(0.0, ((l->max_in_flight > 0 ? l->max_in_flight : p) -
+                                                p) / fmax(1.0, p - 1.0)));
             break;
         case PT_SCHEDULE_V_HALF:
             free_w = 1.5;
@@ -128,7 +133,7 @@ void pt_form_value(const struct pt_form *form, const struct pt_stage_load *stage
     for (uint32_t s = 0; s < pp; s++) {
         const struct pt_stage_load *x = &stage[s];
         double tau = x->forward_s + x->input_s + x->weight_s + form->overhead_s;
-        double wide = x->forward_s > x->input_s ? x->forward_s : x->input_s;
+        double wide = x->forward_s + x->input_s;
         double reduce = stage_value(form->reduce, form->n_reduce, x);
         double update = stage_value(form->update, form->n_update, x);
 
@@ -152,6 +157,15 @@ void pt_form_value(const struct pt_form *form, const struct pt_stage_load *stage
     }
     value->step_s =
         value->pipeline_s + value->reduce_s + value->update_s + form->fixed_s;
+}
+
+static void add_end(struct pt_stage_load *load, const struct pt_time *t, double params,
+                    double share)
+{
+    load->forward_s += share * (t->forward_s + t->forward_comm_s);
+    load->input_s += share * (t->input_s + t->input_comm_s);
+    load->weight_s += share * t->weight_s;
+    load->params[0] += share * params;
 }
 
 void pt_stage_loads(const struct pt_setup *setup, const struct pt_layout *layout,
@@ -179,17 +193,16 @@ void pt_stage_loads(const struct pt_setup *setup, const struct pt_layout *layout
                 load[s].params[1] += n * par.layer[k][1];
             }
     }
-    uint32_t last = pt_split_order(layout, pp * layout->vpp - 1) % pp;
-    const struct pt_time *e = &costs->embedding, *h = &costs->head;
-
-    load[0].forward_s += e->forward_s + e->forward_comm_s;
-    load[0].input_s += e->input_s + e->input_comm_s;
-    load[0].weight_s += e->weight_s;
-    load[0].params[0] += par.embedding;
-    load[last].forward_s += h->forward_s + h->forward_comm_s;
-    load[last].input_s += h->input_s + h->input_comm_s;
-    load[last].weight_s += h->weight_s;
-    load[last].params[0] += par.head;
+    if (layout->vocab != PT_VOCAB_ENDS) { /* embedding and head are divided over the stages */
+        for (uint32_t s = 0; s < pp; s++) {
+            add_end(&load[s], &costs->embedding, par.embedding, 1.0 / pp);
+            add_end(&load[s], &costs->head, par.head, 1.0 / pp);
+        }
+        return;
+    }
+    add_end(&load[0], &costs->embedding, par.embedding, 1.0);
+    add_end(&load[pt_split_order(layout, pp * layout->vpp - 1) % pp], &costs->head, par.head,
+            1.0);
 }
 
 void pt_rank_params(const struct pt_setup *setup, const struct pt_layout *layout,

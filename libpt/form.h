@@ -5,7 +5,7 @@
  * (form.c) and nowhere else. Seconds.
  *
  *   step = pipeline + max_s reduce[s] + max_s update[s] + fixed_s
- *   pipeline = the largest row of  constant + slowest * max_s tau[s] + widest * max_s max(F, I)
+ *   pipeline = the largest row of  constant + slowest * max_s tau[s] + widest * max_s (F + I)
  *              + forward * sum F + input * sum I + weight * sum W
  *   tau[s]   = F[s] + I[s] + W[s] + overhead_s
  *   reduce[s], update[s] = the largest row of a linear form of the stage

@@ -273,7 +273,7 @@ static void add_casts(struct pt_ops *ops, const struct pt_setup *setup)
 
     if (p != PT_FP8 && p != PT_MXFP8 && p != PT_NVFP4)
         return;
-    per_element = setup->stack.cast_bytes * (p == PT_FP8 ? 1.0 : 1.3);
+    per_element = setup->stack.cast_bytes * (p == PT_FP8 ? 1.0 : setup->stack.block_cast_mult);
     for (unsigned i = 0; i < ops->n; i++)
         if (ops->op[i].kind == PT_OP_GEMM && ops->op[i].low) {
             in += ops->op[i].m * ops->op[i].k * ops->op[i].count;

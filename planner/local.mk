@@ -1,6 +1,8 @@
 noinst_LIBRARIES += %reldir%/libplanner.a
 %canon_reldir%_libplanner_a_CPPFLAGS = $(AM_CPPFLAGS) $(GLPK_CFLAGS)
 %canon_reldir%_libplanner_a_SOURCES =
+%canon_reldir%_libplanner_a_SOURCES += %reldir%/evaluate.c %reldir%/evaluate.h
+%canon_reldir%_libplanner_a_SOURCES += %reldir%/runs.c
 %canon_reldir%_libplanner_a_SOURCES += %reldir%/search.h
 %canon_reldir%_libplanner_a_SOURCES += %reldir%/summary.c %reldir%/summary.h
 %canon_reldir%_libplanner_a_SOURCES += %reldir%/summary_text.c

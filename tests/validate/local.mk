@@ -1,0 +1,14 @@
+# validate: the predictions against published measurements; the program that fits the constants.
+check_PROGRAMS += tests/validate/fit
+tests_validate_fit_SOURCES = tests/validate/fit.c
+tests_validate_fit_LDADD = $(planner_libs)
+EXTRA_DIST += tests/data/validation/runs.csv tests/data/validation/layer_timings.csv \
+	tests/data/validation/bubble_rates.csv tests/data/validation/schedules.csv \
+	tests/data/validation/memory_theory.csv
+
+# Refits profiles/stacks.csv in place.
+.PHONY: fit
+fit: tests/validate/fit
+	tests/validate/fit $(top_srcdir)/profiles $(top_srcdir)/tests/data/validation/runs.csv \
+		write 40 >stacks.csv.new
+	mv stacks.csv.new $(top_srcdir)/profiles/stacks.csv
