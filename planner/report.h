@@ -57,7 +57,5 @@ enum pt_status planner_report_html(const struct planner_report *report,
 /* A path below dir; false when too long. */
 bool planner_report_path(const struct planner_report *report, const char *name, char *buf,
                          size_t size);
-/* "tp2 pp4x2 dp2 mb1 zero1 full": a label in a picture. */
-char *planner_short_label(char *buf, size_t size, const struct pt_plan *plan);
 
 #endif

@@ -12,32 +12,6 @@
  * ends. */
 #define CURVE_SECONDS 20.0
 
-char *planner_short_label(char *buf, size_t size, const struct pt_plan *plan)
-{
-    const struct pt_layout *l = &plan->layout;
-    char virtual_chunks[16] = "", cp[16] = "", ep[16] = "", recompute[32] = "",
-         off[24] = "";
-
-    if (l->vpp > 1)
-        snprintf(virtual_chunks, sizeof(virtual_chunks), "x%u", l->vpp);
-    if (l->cp > 1)
-        snprintf(cp, sizeof(cp), " cp%u", l->cp);
-    if (l->ep > 1)
-        snprintf(ep, sizeof(ep), " ep%u", l->ep);
-    if (l->recompute == PT_RECOMPUTE_FULL)
-        snprintf(recompute, sizeof(recompute), " re%u",
-                 planner_recomputed_layers(&plan->split));
-    else if (l->recompute != PT_RECOMPUTE_NONE)
-        snprintf(recompute, sizeof(recompute), " %s", pt_recompute_name(l->recompute));
-    if (planner_offload_share(&plan->split) > 0)
-        snprintf(off, sizeof(off), " off%.0f%%",
-                 100 * planner_offload_share(&plan->split));
-    snprintf(buf, size, "tp%u%s pp%u%s%s%s dp%u z%u mb%u%s%s", l->tp,
-             l->sequence_parallel ? "s" : "", l->pp, virtual_chunks, cp, ep, l->dp,
-             l->zero, l->micro_batch, recompute, off);
-    return buf;
-}
-
 static uint32_t used_gpus(const struct pt_plan *plan)
 {
     const struct pt_layout *l = &plan->layout;

@@ -51,16 +51,16 @@ static void hardware_lines(FILE *f, const struct pt_setup *setup)
 {
     const struct pt_cluster *c = &setup->cluster;
     uint32_t nodes = (c->gpus + c->node_gpus - 1) / (c->node_gpus > 0 ? c->node_gpus : 1);
-    char host[32];
+    char network[48] = "";
 
-    planner_paragraph(
-        f, "hardware",
-        "%u x %s, %u node%s of %u; %s%s%.0f GB/s out of a node, host memory "
-        "%s a node",
-        c->gpus, c->gpu.name, nodes, nodes == 1 ? "" : "s",
-        c->gpus < c->node_gpus ? c->gpus : c->node_gpus, c->link.name,
-        c->link.name[0] != '\0' ? "; " : "", c->nic_bytes_per_s / PT_GB,
-        pt_format_gib(host, c->host_mem_bytes));
+    if (nodes > 1)
+        snprintf(network, sizeof(network), ", %.0f GB/s between them",
+                 c->nic_bytes_per_s / PT_GB);
+    planner_paragraph(f, "hardware",
+                      "%u x %s, %u node%s of %u (%s)%s, %.0f GiB host memory each",
+                      c->gpus, c->gpu.name, nodes, nodes == 1 ? "" : "s",
+                      c->gpus < c->node_gpus ? c->gpus : c->node_gpus, c->link.name,
+                      network, gib(c->host_mem_bytes));
 }
 
 static void job_lines(FILE *f, const struct pt_setup *setup, const struct pt_plan *plan)
@@ -68,14 +68,14 @@ static void job_lines(FILE *f, const struct pt_setup *setup, const struct pt_pla
     const struct pt_job *j = &setup->job;
     const struct pt_dtypes *d = &j->dtypes;
 
-    planner_paragraph(f, "job",
-                      "global batch %u x %u tokens, %s, %s attention, %.0f bytes a "
-                      "parameter (%g weight, %g gradient, %g optimizer); stack %s, "
-                      "calibration %s",
-                      j->global_batch, j->seq, pt_precision_name(j->precision),
-                      j->attention == PT_ATTENTION_EAGER ? "eager" : "flash",
-                      d->weight + d->grad + d->master + d->moments, d->weight, d->grad,
-                      d->master + d->moments, plan->stack_key, plan->calibration);
+    planner_paragraph(
+        f, "job",
+        "global batch %u x %u tokens, %s, %s attention, %g bytes a parameter "
+        "(%g weight, %g gradient, %g optimizer); stack %s, calibration %s",
+        j->global_batch, j->seq, pt_precision_name(j->precision),
+        j->attention == PT_ATTENTION_EAGER ? "eager" : "flash",
+        d->weight + d->grad + d->master + d->moments, d->weight, d->grad,
+        d->master + d->moments, plan->stack_key, plan->calibration);
 }
 
 /* Whether a long pipeline's table shows stage s: both ends, the fullest and the slowest.
@@ -154,7 +154,8 @@ static void memory_lines(FILE *f, const struct pt_plan *plan)
                       pt_phase_name(worst->worst_phase), text);
     planner_paragraph(f, "", "largest tensor %.1f GiB: %s", gib(m->largest_tensor_bytes),
                       m->largest_tensor);
-    if (m->host_bytes > 0)
+    if (planner_offload_share(&plan->split) > 0 ||
+        m->host_bytes > 0.5 * m->host_limit_bytes)
         planner_paragraph(f, "", "host memory of the fullest node %.0f of %.0f GiB",
                           gib(m->host_bytes), gib(m->host_limit_bytes));
 }
@@ -164,6 +165,7 @@ static void step_lines(FILE *f, const struct pt_plan *plan)
     const struct pt_step *t = &plan->step;
     struct planner_slice slice[PLANNER_N_SLICES];
     char text[512] = "", piece[64], s[32];
+    double ideal;
 
     planner_slices(t, slice);
     for (unsigned i = 0; i < PLANNER_N_SLICES; i++) {
@@ -173,14 +175,16 @@ static void step_lines(FILE *f, const struct pt_plan *plan)
                  slice[i].name, 100 * slice[i].s / t->step_s);
         strncat(text, piece, sizeof(text) - strlen(text) - 1);
     }
-    planner_paragraph(f, "step", "%s = %s", pt_format_seconds(s, t->step_s), text);
+    planner_paragraph(f, "step time", "%s = %s", pt_format_seconds(s, t->step_s), text);
+    if (plan->layout.pp == 1)
+        return;
+    ideal = t->compute_s - t->imbalance_s;
     planner_paragraph(
-        f, "",
-        "bubble %.1f%% of total, %.1f%% of ideal; the slowest stage is %.1f%% "
-        "above the mean",
+        f, "bubble",
+        "%.1f%% of total, %.1f%% of ideal; the slowest stage computes %.1f%% "
+        "longer than the mean",
         100 * t->bubble_of_total, 100 * t->bubble_of_ideal,
-        100 * t->imbalance_s /
-            (t->compute_s > t->imbalance_s ? t->compute_s - t->imbalance_s : 1));
+        ideal > 0 ? 100 * t->imbalance_s / ideal : 0);
 }
 
 static void speed_lines(FILE *f, const struct pt_setup *setup, const struct pt_plan *plan)
@@ -260,11 +264,11 @@ static void proof_lines(FILE *f, const struct planner_result *result)
                           100 * s->gap);
     if (result->n < 2)
         return;
-    planner_paragraph(
-        f, "next best", "%s: +%.1f%%%s%s",
-        planner_layout_text(text, sizeof(text), &result->plan[1]),
-        100 * (result->plan[1].step.step_s / best->step.step_s - 1),
-        planner_why_slower(why, sizeof(why), best, &result->plan[1])[0] ? ": " : "", why);
+    planner_why_slower(why, sizeof(why), best, &result->plan[1]);
+    planner_paragraph(f, "runner-up", "%s: %.1f%% slower%s%s%s",
+                      planner_layout_text(text, sizeof(text), &result->plan[1]),
+                      100 * (result->plan[1].step.step_s / best->step.step_s - 1),
+                      why[0] != '\0' ? " (" : "", why, why[0] != '\0' ? ")" : "");
 }
 
 void planner_summary(FILE *f, const struct pt_setup *setup,
@@ -294,15 +298,19 @@ void planner_summary(FILE *f, const struct pt_setup *setup,
 
 void planner_top_table(FILE *f, const struct planner_result *result)
 {
-    char text[512];
+    char label[96];
 
-    fprintf(f, "\nrank   step s    +%%   MFU%%  bubble%%  device GiB  layout\n");
+    fprintf(
+        f,
+        "\nrank  step s     +%%   MFU%%  bubble%%    GiB  layout (s: sequence parallel, "
+        "z: zero)\n");
     for (uint32_t i = 0; i < result->n; i++) {
         const struct pt_plan *p = &result->plan[i];
 
-        fprintf(f, "%4u  %7.3f %5.1f  %5.1f  %7.1f  %10.1f  %s\n", i + 1, p->step.step_s,
+        fprintf(f, "%4u %7.3f %6.1f  %5.1f  %7.1f  %5.1f  %s\n", i + 1, p->step.step_s,
                 100 * (p->step.step_s / result->plan[0].step.step_s - 1),
                 100 * p->step.mfu, 100 * p->step.bubble_of_total,
-                gib(p->memory.device_bytes), planner_layout_text(text, sizeof(text), p));
+                gib(p->memory.device_bytes),
+                planner_short_label(label, sizeof(label), p));
     }
 }

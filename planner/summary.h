@@ -26,6 +26,8 @@ void planner_top_table(FILE *f, const struct planner_result *result);
 /* Pieces that other outputs share; each writes into buf (size bytes) and returns it. */
 /* "tp 1  pp 4 (1f1b)  dp 4  ..." without the dimensions that are 1. */
 char *planner_layout_text(char *buf, size_t size, const struct pt_plan *plan);
+/* "tp2s pp4x2 dp2 z1 mb2 re40": one word per dimension, for tables and pictures. */
+char *planner_short_label(char *buf, size_t size, const struct pt_plan *plan);
 /* "[parallel] pipe_stages=4, micro_batch=8, ..." */
 char *planner_log_line(char *buf, size_t size, const struct pt_plan *plan);
 /* Which slices of the step make `plan` slower (or faster) than `best`: the two largest.

@@ -2,3 +2,5 @@
 EXTRA_DIST += %reldir%/lib.sh
 
 cli_tests += %reldir%/man-options.sh
+
+cli_tests += %reldir%/man-examples.sh
