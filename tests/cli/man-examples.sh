@@ -9,8 +9,9 @@ PATH=$build:$PATH
 export PATH PT_PROFILE_DIR
 n=0
 for page in "$src"/man/*.[157]; do
-    mkdir "$tmp/$(basename "$page")"
-    cd "$tmp/$(basename "$page")"
+    name=$(basename "$page")
+    mkdir "$tmp/$name"
+    cd "$tmp/$name" || exit 1
     want=0
     while IFS= read -r line; do
         case $line in
@@ -24,20 +25,20 @@ for page in "$src"/man/*.[157]; do
         command=$(printf '%s\n' "${line#'.Dl $ '}" | sed 's/\\(dq/"/g; s/\\-/-/g; s/\\e/\\/g; s/\\&//g')
         program=${command%% *}
         if ! command -v "$program" >/dev/null; then
-            echo "$(basename "$page"): no $program here: $command"
+            echo "$name: no $program here: $command"
             exit 77
         fi
         st=0
         sh -c "$command" >out 2>err || st=$?
         if [ "$st" -ne "$want" ]; then
-            echo "$(basename "$page"): exit $st, want $want: $command"
+            echo "$name: exit $st, want $want: $command"
             cat err
             exit 1
         fi
         want=0
         n=$((n + 1))
     done <"$page"
-    cd "$build"
+    cd "$build" || exit 1
 done
 echo "$n examples"
 [ "$n" -gt 0 ]
