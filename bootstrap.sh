@@ -71,7 +71,7 @@ cd "$build"
 echo "== building"
 make -s -j"$jobs"
 echo "== installing into $PREFIX"
-make -s install
+make -s install >/dev/null
 
 case :$PATH: in *":$PREFIX/bin:"*) ;; *)
     echo "Add it to your PATH: export PATH=$PREFIX/bin:\$PATH"

@@ -45,3 +45,12 @@ fuzz_programs += %reldir%/fuzz_plan
 %canon_reldir%_fuzz_plan_SOURCES = %reldir%/fuzz_plan.c
 %canon_reldir%_fuzz_plan_LDADD = libpt/libpt.a $(pt_libs)
 %canon_reldir%_fuzz_plan_LDFLAGS = $(fuzz_ldflags)
+
+pt_run_programs += %reldir%/replay_cli
+%canon_reldir%_replay_cli_SOURCES = %reldir%/fuzz_cli.c $(fuzz_replay)
+%canon_reldir%_replay_cli_LDADD = libpt/libpt.a $(pt_libs)
+fuzz_programs += %reldir%/fuzz_cli
+%canon_reldir%_fuzz_cli_SOURCES = %reldir%/fuzz_cli.c
+%canon_reldir%_fuzz_cli_LDADD = libpt/libpt.a $(pt_libs)
+%canon_reldir%_fuzz_cli_LDFLAGS = $(fuzz_ldflags)
+
