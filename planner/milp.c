@@ -1,0 +1,578 @@
+#include "config.h"
+
+#include <float.h>
+#include <glpk.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+
+#include "planner/greedy.h"
+#include "planner/milp.h"
+
+/* Seconds are scaled by the mean stage time and bytes by the limit, so that GLPK's absolute
+ * tolerances mean the same everywhere. */
+struct model {
+    const struct planner_problem *p;
+    const struct planner_bound *bound;
+    glp_prob *lp;
+    uint32_t units;         /* stages, or pieces when the order of two kinds matters */
+    bool relief, offload;   /* r and o exist */
+    double second, byte;    /* scales */
+    int slowest, widest, pipeline, reduce, update; /* columns */
+    int n, r, any, o, dense_done; /* first column of each group, 0: absent */
+    int *ind, *place; /* the row being written; place[column] in it, 0: not yet */
+    double *val;
+    int len;
+    double most_slowest_s; /* no stage of a split under the cutoff takes longer */
+};
+
+static uint32_t unit_stage(const struct model *m, uint32_t u)
+{
+    return m->units == m->p->layout.pp && planner_one_kind(m->p)
+               ? u : planner_piece_stage(m->p, u);
+}
+
+static int n_col(const struct model *m, uint32_t unit, int kind)
+{
+    return m->n + (int)unit * PT_N_LAYER_KINDS + kind;
+}
+
+static int r_col(const struct model *m, uint32_t unit, int kind)
+{
+    return m->r + (int)unit * PT_N_LAYER_KINDS + kind;
+}
+
+static int add_cols(struct model *m, uint32_t count, int kind, double hi)
+{
+    int first = glp_add_cols(m->lp, (int)count);
+
+    for (int j = first; j < first + (int)count; j++) {
+        if (hi < DBL_MAX)
+            glp_set_col_bnds(m->lp, j, hi > 0.0 ? GLP_DB : GLP_FX, 0.0, hi);
+        else
+            glp_set_col_bnds(m->lp, j, GLP_LO, 0.0, 0.0);
+        glp_set_col_kind(m->lp, j, kind);
+    }
+    return first;
+}
+
+static void term(struct model *m, int col, double value)
+{
+    if (value == 0.0)
+        return;
+    if (m->place[col] == 0) {
+        m->place[col] = ++m->len;
+        m->ind[m->len] = col;
+        m->val[m->len] = 0.0;
+    }
+    m->val[m->place[col]] += value;
+}
+
+/* Ends a row: sum of the terms (type) bound. */
+static void row(struct model *m, int type, double bound)
+{
+    int i = glp_add_rows(m->lp, 1);
+
+    glp_set_row_bnds(m->lp, i, type, bound, bound);
+    glp_set_mat_row(m->lp, i, m->len, m->ind, m->val);
+    for (int j = 1; j <= m->len; j++)
+        m->place[m->ind[j]] = 0;
+    m->len = 0;
+}
+
+/* Terms -(f F + i I + w W) of a stage without its ends, whose value is returned. */
+static double stage_terms(struct model *m, uint32_t s, double f, double i, double w)
+{
+    const struct planner_problem *p = m->p;
+    const struct pt_stage_load *e = &p->stage[s].ends;
+
+    for (uint32_t u = 0; u < m->units; u++) {
+        if (unit_stage(m, u) != s)
+            continue;
+        for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+            double t = f * p->forward_s[k] + i * p->input_s[k] + w * p->weight_s[k];
+            double again = i * p->recompute_s[k];
+
+            if (p->recompute_all)
+                t += again;
+            term(m, n_col(m, u, k), -t / m->second);
+            if (m->relief)
+                term(m, r_col(m, u, k), -again / m->second);
+        }
+    }
+    return (f * e->forward_s + i * e->input_s + w * e->weight_s) / m->second;
+}
+
+static void columns(struct model *m)
+{
+    const struct planner_problem *p = m->p;
+    uint32_t pp = p->layout.pp;
+    int ints = GLP_IV;
+
+    m->slowest = add_cols(m, 1, GLP_CV, DBL_MAX);
+    m->widest = add_cols(m, 1, GLP_CV, DBL_MAX);
+    m->pipeline = add_cols(m, 1, GLP_CV, DBL_MAX);
+    m->reduce = add_cols(m, 1, GLP_CV, DBL_MAX);
+    m->update = add_cols(m, 1, GLP_CV, DBL_MAX);
+    m->n = add_cols(m, m->units * PT_N_LAYER_KINDS, ints, DBL_MAX);
+    if (m->relief) {
+        m->r = add_cols(m, m->units * PT_N_LAYER_KINDS, ints, DBL_MAX);
+        m->any = add_cols(m, pp, ints, 1.0);
+    }
+    if (m->offload)
+        m->o = add_cols(m, pp, GLP_CV, DBL_MAX);
+    if (!planner_one_kind(p))
+        m->dense_done = add_cols(m, m->units, ints, 1.0);
+    glp_set_col_bnds(m->lp, m->slowest, GLP_LO, m->bound->slowest_s / m->second * (1.0 - 1e-9),
+                     0.0);
+    glp_set_obj_coef(m->lp, m->pipeline, 1.0);
+    glp_set_obj_coef(m->lp, m->reduce, 1.0);
+    glp_set_obj_coef(m->lp, m->update, 1.0);
+    for (uint32_t u = 0; u < m->units; u++)
+        for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+            int j = n_col(m, u, k);
+            double hi = p->layers[k];
+
+            glp_set_col_bnds(m->lp, j, hi > 0.0 ? GLP_DB : GLP_FX, 0.0, hi);
+            if (m->relief)
+                glp_set_col_bnds(m->lp, r_col(m, u, k), hi > 0.0 ? GLP_DB : GLP_FX, 0.0, hi);
+        }
+}
+
+static void pipeline_rows(struct model *m)
+{
+    const struct planner_problem *p = m->p;
+    double f = 0.0, i = 0.0, w = 0.0;
+
+    for (uint32_t s = 0; s < p->layout.pp; s++) {
+        f += p->stage[s].ends.forward_s;
+        i += p->stage[s].ends.input_s;
+        w += p->stage[s].ends.weight_s;
+    }
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+        f += p->layers[k] * p->forward_s[k];
+        i += p->layers[k] * (p->input_s[k] + (p->recompute_all ? p->recompute_s[k] : 0.0));
+        w += p->layers[k] * p->weight_s[k];
+    }
+    for (unsigned j = 0; j < p->form.n_pipeline; j++) {
+        const struct pt_pipeline_row *x = &p->form.pipeline[j];
+
+        term(m, m->pipeline, 1.0);
+        term(m, m->slowest, -x->slowest);
+        term(m, m->widest, -x->widest);
+        if (m->relief)
+            for (uint32_t u = 0; u < m->units; u++)
+                for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+                    term(m, r_col(m, u, k), -x->input * p->recompute_s[k] / m->second);
+        row(m, GLP_LO,
+            (x->constant_s + x->forward * f + x->input * i + x->weight * w) / m->second);
+    }
+}
+
+/* Column >= every row of a stage's reduction or update. */
+static void tail_rows(struct model *m, int col, const struct pt_stage_row *rows, unsigned n_rows,
+                      uint32_t s)
+{
+    const struct planner_problem *p = m->p;
+
+    for (unsigned j = 0; j < n_rows; j++) {
+        const struct pt_stage_row *x = &rows[j];
+        double per_byte = INFINITY, fixed;
+        double per_param[2];
+
+        for (int i = 0; i < 2; i++)
+            per_param[i] = x->param_s[i] + (m->offload ? 0.0 : p->offload_frac * x->offloaded_s[i]);
+        term(m, col, 1.0);
+        fixed = stage_terms(m, s, x->forward, x->input, x->weight);
+        for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+            const double *held = p->params.layer[k];
+            double t = held[0] * per_param[0] + held[1] * per_param[1];
+            double off = held[0] * x->offloaded_s[0] + held[1] * x->offloaded_s[1];
+
+            if (p->layers[k] > 0 && p->optimizer_bytes[k] > 0.0)
+                per_byte = fmin(per_byte, off / p->optimizer_bytes[k]);
+            for (uint32_t u = 0; u < m->units; u++)
+                if (unit_stage(m, u) == s)
+                    term(m, n_col(m, u, k), -t / m->second);
+        }
+        if (m->offload && isfinite(per_byte))
+            term(m, m->o + (int)s, -per_byte * m->byte / m->second);
+        fixed += (x->constant_s + p->stage[s].ends.params[0] * per_param[0] +
+                  p->stage[s].ends.params[1] * per_param[1]) / m->second;
+        row(m, GLP_LO, fixed);
+    }
+}
+
+static void time_rows(struct model *m, uint32_t s)
+{
+    const struct pt_form *form = &m->p->form;
+    double fixed;
+
+    term(m, m->slowest, 1.0);
+    fixed = stage_terms(m, s, 1.0, 1.0, 1.0);
+    row(m, GLP_LO, fixed + form->overhead_s / m->second);
+    term(m, m->widest, 1.0);
+    fixed = stage_terms(m, s, 1.0, 0.0, 0.0);
+    row(m, GLP_LO, fixed);
+    term(m, m->widest, 1.0);
+    fixed = stage_terms(m, s, 0.0, 1.0, 0.0);
+    row(m, GLP_LO, fixed);
+    tail_rows(m, m->reduce, form->reduce, form->n_reduce, s);
+    tail_rows(m, m->update, form->update, form->n_update, s);
+}
+
+/* Device memory; r <= n; r > 0 needs the working set; o <= the stage's optimizer bytes. */
+static void memory_rows(struct model *m, uint32_t s)
+{
+    const struct planner_problem *p = m->p;
+    const struct planner_stage *stage = &p->stage[s];
+
+    for (unsigned j = 0; j < stage->n_rows; j++) {
+        const struct planner_memory_row *x = &stage->row[j];
+        double pinned = m->offload ? 0.0 : p->offload_frac * x->offloaded, fixed;
+
+        fixed = x->fixed + pinned * stage->ends_optimizer_bytes +
+                (p->recompute_all ? x->any_recomputed : 0.0);
+        for (uint32_t u = 0; u < m->units; u++) {
+            if (unit_stage(m, u) != s)
+                continue;
+            for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+                double per = x->layer[k] + pinned * p->optimizer_bytes[k] +
+                             (p->recompute_all ? x->recomputed[k] : 0.0);
+
+                term(m, n_col(m, u, k), per / m->byte);
+                if (m->relief)
+                    term(m, r_col(m, u, k), x->recomputed[k] / m->byte);
+            }
+        }
+        if (m->relief)
+            term(m, m->any + (int)s, x->any_recomputed / m->byte);
+        if (m->offload)
+            term(m, m->o + (int)s, x->offloaded);
+        row(m, GLP_UP, (p->limit_bytes - fixed) / m->byte);
+    }
+    if (m->relief)
+        for (uint32_t u = 0; u < m->units; u++)
+            for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+                if (unit_stage(m, u) != s || p->layers[k] == 0)
+                    continue;
+                term(m, n_col(m, u, k), 1.0);
+                term(m, r_col(m, u, k), -1.0);
+                row(m, GLP_LO, 0.0);
+                term(m, m->any + (int)s, p->layers[k]);
+                term(m, r_col(m, u, k), -1.0);
+                row(m, GLP_LO, 0.0);
+            }
+    if (m->offload) {
+        for (uint32_t u = 0; u < m->units; u++)
+            for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+                if (unit_stage(m, u) == s)
+                    term(m, n_col(m, u, k), p->optimizer_bytes[k] / m->byte);
+        term(m, m->o + (int)s, -1.0);
+        row(m, GLP_LO, -stage->ends_optimizer_bytes / m->byte);
+    }
+}
+
+/* Offloaded bytes of the ranks that share a host: o, or the pinned share of what lies there. */
+static void host_rows(struct model *m)
+{
+    const struct planner_problem *p = m->p;
+    struct planner_host host;
+
+    if (p->host_limit_bytes <= 0.0 || (!m->offload && p->offload_frac <= 0.0))
+        return;
+    for (uint32_t k = 0; planner_host(p, k, &host); k++) {
+        double left = p->host_limit_bytes;
+
+        for (uint32_t s = host.first; s <= host.last; s++) {
+            double ranks = planner_host_ranks(&host, s);
+            double each = ranks * p->host_per_byte * p->offload_frac;
+
+            left -= ranks * p->host_rank_bytes;
+            if (m->offload) {
+                term(m, m->o + (int)s, ranks * p->host_per_byte);
+                continue;
+            }
+            left -= each * p->stage[s].ends_optimizer_bytes;
+            for (uint32_t u = 0; u < m->units; u++)
+                for (int i = 0; unit_stage(m, u) == s && i < PT_N_LAYER_KINDS; i++)
+                    term(m, n_col(m, u, i), each * p->optimizer_bytes[i] / m->byte);
+        }
+        row(m, GLP_UP, left / m->byte);
+    }
+}
+
+/* All layers placed; pieces without embedding or head are not empty; dense layers first:
+ * dense_done[k] allows MoE layers on piece k and forbids dense ones behind it. */
+static void order_rows(struct model *m)
+{
+    const struct planner_problem *p = m->p;
+
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+        for (uint32_t u = 0; u < m->units; u++)
+            term(m, n_col(m, u, k), 1.0);
+        row(m, GLP_FX, p->layers[k]);
+    }
+    for (uint32_t u = 0; u < m->units; u++) {
+        uint32_t min = 1;
+
+        if (planner_one_kind(p))
+            min = p->stage[u].min_layers;
+        else if (u == 0 || u + 1 == m->units)
+            min = 0;
+        if (min == 0)
+            continue;
+        term(m, n_col(m, u, 0), 1.0);
+        term(m, n_col(m, u, 1), 1.0);
+        row(m, GLP_LO, min);
+    }
+    for (uint32_t u = 0; m->dense_done > 0 && u < m->units; u++) {
+        term(m, m->dense_done + (int)u, p->layers[PT_LAYER_MOE]);
+        term(m, n_col(m, u, PT_LAYER_MOE), -1.0);
+        row(m, GLP_LO, 0.0);
+        if (u + 1 == m->units)
+            break;
+        term(m, m->dense_done + (int)u, p->layers[PT_LAYER_DENSE]);
+        term(m, n_col(m, u + 1, PT_LAYER_DENSE), 1.0);
+        row(m, GLP_UP, p->layers[PT_LAYER_DENSE]);
+        term(m, m->dense_done + (int)u + 1, 1.0);
+        term(m, m->dense_done + (int)u, -1.0);
+        row(m, GLP_LO, 0.0);
+    }
+}
+
+/* Whether any stage may need relief at all: if every row holds with as many layers of the
+ * largest kind as the cutoff's time allows, recomputing cannot help. */
+static bool needs_relief(const struct planner_problem *p, double most_slowest_s)
+{
+    double shortest = INFINITY, layers = 0.0;
+
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+        if (p->layers[k] > 0) {
+            shortest = fmin(shortest, p->forward_s[k] + p->input_s[k] + p->weight_s[k]);
+            layers += p->layers[k];
+        }
+    if (shortest > 0.0)
+        layers = fmin(layers, floor(most_slowest_s / shortest));
+    for (uint32_t s = 0; s < p->layout.pp; s++)
+        for (unsigned j = 0; j < p->stage[s].n_rows; j++) {
+            const struct planner_memory_row *x = &p->stage[s].row[j];
+            double offloaded = p->offload_frac * x->offloaded, per = 0.0;
+
+            for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+                if (p->layers[k] > 0)
+                    per = fmax(per, x->layer[k] + offloaded * p->optimizer_bytes[k]);
+            if (x->fixed + offloaded * p->stage[s].ends_optimizer_bytes + layers * per >
+                p->limit_bytes)
+                return true;
+        }
+    return false;
+}
+
+static void read_split(const struct model *m, struct pt_split *split)
+{
+    const struct planner_problem *p = m->p;
+    uint32_t pp = p->layout.pp;
+
+    for (uint32_t k = 0; k < pp * p->layout.vpp; k++)
+        split->chunk[k] = (struct pt_chunk){ 0 };
+    if (planner_one_kind(p)) {
+        uint32_t *stage = calloc(pp, sizeof(*stage));
+        uint32_t *piece = calloc((size_t)pp * p->layout.vpp, sizeof(*piece));
+
+        for (uint32_t s = 0; stage != NULL && s < pp; s++)
+            stage[s] = (uint32_t)lround(glp_mip_col_val(m->lp, n_col(m, s, 0)) +
+                                        glp_mip_col_val(m->lp, n_col(m, s, 1)));
+        if (stage != NULL && piece != NULL) {
+            planner_spread(p, stage, piece);
+            planner_place(p, piece, split);
+        }
+        free(stage);
+        free(piece);
+    } else {
+        for (uint32_t u = 0; u < m->units; u++)
+            for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+                split->chunk[pt_split_order(&p->layout, u)].layers[k] =
+                    (uint16_t)lround(glp_mip_col_val(m->lp, n_col(m, u, k)));
+    }
+    for (uint32_t s = 0; s < pp; s++) {
+        struct planner_load load;
+        uint32_t r[PT_N_LAYER_KINDS] = { 0 };
+
+        planner_stage_load(p, split, s, &load);
+        for (uint32_t u = 0; m->relief && u < m->units; u++)
+            for (int k = 0; unit_stage(m, u) == s && k < PT_N_LAYER_KINDS; k++)
+                r[k] += (uint32_t)lround(glp_mip_col_val(m->lp, r_col(m, u, k)));
+        planner_recompute(split, s, p->recompute_all ? load.layers : r);
+        split->offload_frac[s] = p->offload_frac;
+        if (m->offload) {
+            double o = glp_mip_col_val(m->lp, m->o + (int)s) * m->byte;
+
+            split->offload_frac[s] = load.optimizer_bytes > 0.0 ? o / load.optimizer_bytes : 0.0;
+            if (split->offload_frac[s] < 1e-9)
+                split->offload_frac[s] = 0.0;
+            if (split->offload_frac[s] > 1.0 - 1e-9)
+                split->offload_frac[s] = 1.0;
+        }
+    }
+}
+
+struct limit {
+    uint32_t nodes, max_nodes;
+    double bound;
+    bool cut;
+};
+
+static void watch(glp_tree *tree, void *info)
+{
+    struct limit *limit = info;
+
+    if (glp_ios_reason(tree) != GLP_ISELECT)
+        return;
+    int best = glp_ios_best_node(tree);
+
+    if (best != 0)
+        limit->bound = glp_ios_node_bound(tree, best);
+    if (++limit->nodes > limit->max_nodes) {
+        limit->cut = true;
+        glp_ios_terminate(tree);
+    }
+}
+
+static void caught(void *info)
+{
+    longjmp(*(jmp_buf *)info, 1);
+}
+
+static void build(struct model *m, double cutoff_s)
+{
+    const struct planner_problem *p = m->p;
+
+    columns(m);
+    order_rows(m);
+    pipeline_rows(m);
+    for (uint32_t s = 0; s < p->layout.pp; s++) {
+        time_rows(m, s);
+        memory_rows(m, s);
+    }
+    host_rows(m);
+    if (isfinite(cutoff_s)) {
+        term(m, m->pipeline, 1.0);
+        term(m, m->reduce, 1.0);
+        term(m, m->update, 1.0);
+        row(m, GLP_UP, (cutoff_s * (1.0 - 1e-9) - p->form.fixed_s) / m->second);
+    }
+}
+
+/* PT_OK: optimal or cut with a solution; PT_CAPACITY: none; PT_LIMIT: cut without one. */
+static enum pt_status optimise(struct model *m, uint32_t max_nodes, double time_limit_s,
+                               struct planner_milp_stats *stats, struct pt_error *err)
+{
+    struct limit limit = { .max_nodes = max_nodes, .bound = -DBL_MAX };
+    glp_smcp simplex;
+    glp_iocp mip;
+    int rc;
+
+    glp_init_smcp(&simplex);
+    simplex.msg_lev = GLP_MSG_OFF;
+    simplex.meth = GLP_DUALP;
+    rc = glp_simplex(m->lp, &simplex);
+    if (rc != 0)
+        return pt_fail(err, PT_BUG, NULL, 0, "GLPK's simplex failed (%d)", rc);
+    if (glp_get_status(m->lp) == GLP_NOFEAS)
+        return PT_CAPACITY;
+    if (glp_get_status(m->lp) != GLP_OPT)
+        return pt_fail(err, PT_BUG, NULL, 0, "GLPK's simplex ended with status %d",
+                       glp_get_status(m->lp));
+    glp_init_iocp(&mip);
+    mip.msg_lev = GLP_MSG_OFF;
+    mip.br_tech = GLP_BR_DTH;
+    mip.bt_tech = GLP_BT_BLB;
+    mip.tol_int = 1e-7;
+    mip.tol_obj = 1e-9;
+    mip.cb_func = watch;
+    mip.cb_info = &limit;
+    if (time_limit_s > 0.0)
+        mip.tm_lim = time_limit_s * 1e3 < 1e9 ? (int)(time_limit_s * 1e3) + 1 : 1000000000;
+    rc = glp_intopt(m->lp, &mip);
+    stats->nodes = limit.nodes;
+    if (rc != 0 && rc != GLP_ESTOP && rc != GLP_ETMLIM)
+        return pt_fail(err, PT_BUG, NULL, 0, "GLPK's branch and bound failed (%d)", rc);
+    stats->proved = rc == 0;
+    if (!stats->proved)
+        stats->bound_s = limit.bound * m->second + m->p->form.fixed_s;
+    switch (glp_mip_status(m->lp)) {
+    case GLP_OPT:
+    case GLP_FEAS:
+        return PT_OK;
+    default:
+        return stats->proved ? PT_CAPACITY : PT_LIMIT;
+    }
+}
+
+/* All of GLPK's work, from which it may jump out: nothing here owns memory but GLPK. */
+static enum pt_status guarded(struct model *m, double cutoff_s, uint32_t max_nodes,
+                              double time_limit_s, struct pt_split *split,
+                              struct planner_milp_stats *stats, struct pt_error *err)
+{
+    jmp_buf jump;
+    enum pt_status st;
+
+    if (setjmp(jump) != 0) {
+        glp_free_env(); /* its state is not to be trusted */
+        return pt_fail(err, PT_BUG, NULL, 0, "GLPK gave up");
+    }
+    glp_error_hook(caught, &jump);
+    glp_term_out(GLP_OFF);
+    m->lp = glp_create_prob();
+    glp_set_obj_dir(m->lp, GLP_MIN);
+    build(m, cutoff_s);
+    st = optimise(m, max_nodes, time_limit_s, stats, err);
+    if (st == PT_OK) {
+        read_split(m, split);
+        if (stats->proved)
+            stats->bound_s = glp_mip_obj_val(m->lp) * m->second + m->p->form.fixed_s;
+    } else if (st == PT_CAPACITY) {
+        stats->bound_s = cutoff_s;
+    }
+    glp_delete_prob(m->lp);
+    glp_error_hook(NULL, NULL);
+    return st;
+}
+
+enum pt_status planner_milp(const struct planner_problem *p, const struct planner_bound *bound,
+                            double cutoff_s, uint32_t max_nodes, double time_limit_s,
+                            struct pt_split *split, struct planner_milp_stats *stats,
+                            struct pt_error *err)
+{
+    struct model m = { .p = p, .bound = bound };
+    enum pt_status st;
+    size_t most;
+
+    *stats = (struct planner_milp_stats){ .bound_s = bound->step_s };
+    m.units = planner_one_kind(p) ? p->layout.pp : p->layout.pp * p->layout.vpp;
+    m.second = bound->slowest_s;
+    m.byte = p->limit_bytes;
+    m.offload = p->offload;
+    m.most_slowest_s = INFINITY;
+    if (isfinite(cutoff_s))
+        m.most_slowest_s = (cutoff_s - p->form.fixed_s) / p->form.pipeline[0].slowest;
+    m.relief = p->recompute_some && needs_relief(p, m.most_slowest_s);
+    most = 8 + (size_t)m.units * (2 * PT_N_LAYER_KINDS + 1) + 2 * p->layout.pp;
+    m.ind = calloc(most, sizeof(*m.ind));
+    m.place = calloc(most, sizeof(*m.place));
+    m.val = calloc(most, sizeof(*m.val));
+    if (m.ind == NULL || m.place == NULL || m.val == NULL)
+        st = pt_fail(err, PT_SYSTEM, NULL, 0, "out of memory");
+    else
+        st = guarded(&m, cutoff_s, max_nodes, time_limit_s, split, stats, err);
+    free(m.ind);
+    free(m.place);
+    free(m.val);
+    return st;
+}
+
+void planner_milp_release(void)
+{
+    glp_free_env();
+}

@@ -1,0 +1,293 @@
+/* Best first. Every candidate enters a heap with a bound that costs a handful of operations
+ * (enumerate.c). The least is taken: when its bound is the cheap one, it is priced in full and
+ * bounded again (bound.c) and goes back if another is now ahead; else it is solved (solve.c).
+ * The search ends when the least bound cannot beat the K-th best plan: then it is proved. */
+#include "config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "planner/diagnose.h"
+#include "planner/enumerate.h"
+#include "planner/heap.h"
+#include "planner/solve.h"
+#include "planner/top.h"
+
+/* A heap of this many candidates makes the search solve its best ones, to prune the others. */
+#define PROBE_FIRST 2048
+
+struct search {
+    const struct pt_setup *setup;
+    const struct planner_space *space;
+    const struct planner_options *options;
+    struct planner_solver solver;
+    struct planner_heap heap;
+    struct planner_top top;
+    struct planner_stats *stats;
+    struct planner_closest closest;
+    size_t probe_at;
+    double start_s;
+    double unproved_s; /* least bound of a layout whose MILP was cut */
+    enum pt_status st;
+    struct pt_error *err;
+};
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool out_of_time(struct search *s)
+{
+    double limit = s->options->time_limit_s;
+
+    if (limit > 0.0 && now_s() - s->start_s > limit)
+        s->stats->time_limit = true;
+    return s->stats->time_limit;
+}
+
+/* What a candidate must beat; within the gap that the user allows. */
+static double cutoff_s(const struct search *s)
+{
+    double best = planner_top_cutoff(&s->top);
+
+    return s->options->exhaustive ? (double)INFINITY : best * (1.0 - s->options->gap);
+}
+
+static double least_bound(const struct search *s)
+{
+    double bound = s->unproved_s;
+
+    return s->heap.n > 0 ? fmin(bound, s->heap.item[0].bound_s) : bound;
+}
+
+/* "r of n layers" with r = 0 is no recomputation; chunks that differ say so. */
+static void normalise(struct pt_layout *l, const struct pt_split *split)
+{
+    uint32_t recomputed = 0, least = UINT32_MAX, most = 0;
+
+    for (uint32_t k = 0; k < split->pp * split->vpp; k++) {
+        const struct pt_chunk *c = &split->chunk[k];
+        uint32_t n = (uint32_t)c->layers[0] + c->layers[1];
+
+        recomputed += (uint32_t)c->recomputed[0] + c->recomputed[1];
+        least = n < least ? n : least;
+        most = n > most ? n : most;
+    }
+    if (l->recompute == PT_RECOMPUTE_FULL && recomputed == 0)
+        l->recompute = PT_RECOMPUTE_NONE;
+    l->uneven_chunks = l->schedule == PT_SCHEDULE_INTERLEAVED && least != most;
+}
+
+static enum pt_status no_memory(struct search *s, const struct pt_layout *layout)
+{
+    s->stats->no_memory++;
+    if (s->top.n > 0)
+        return PT_OK;
+    return planner_closest_add(&s->closest, s->setup, s->space, layout, s->err);
+}
+
+static enum pt_status solve(struct search *s)
+{
+    struct planner_solver *v = &s->solver;
+    struct pt_layout layout = v->problem.layout;
+    enum planner_outcome outcome;
+    enum pt_status st;
+
+    if (s->options->time_limit_s > 0.0)
+        v->time_limit_s =
+            fmax(1e-3, s->options->time_limit_s - (now_s() - s->start_s));
+    st = planner_solver_run(v, cutoff_s(s), &outcome, s->err);
+    if (st != PT_OK)
+        return st;
+    switch (outcome) {
+    case PLANNER_NO_MEMORY:
+        return no_memory(s, &layout);
+    case PLANNER_UNPROVED:
+        s->unproved_s = fmin(s->unproved_s, v->bound_s);
+        break;
+    case PLANNER_CUT:
+        s->stats->bounded++;
+        return PT_OK;
+    case PLANNER_SOLVED:
+        break;
+    }
+    s->stats->solved++;
+    if (!v->found)
+        return PT_OK;
+    normalise(&layout, &v->split);
+    return planner_top_add(&s->top, &layout, &v->split, v->step_s, s->err);
+}
+
+/* Takes the most promising candidate one step further. */
+static enum pt_status advance(struct search *s)
+{
+    struct planner_candidate c;
+    struct pt_layout layout;
+    enum pt_status st;
+
+    planner_heap_pop(&s->heap, &c);
+    planner_unpack(&c, &layout);
+    st = planner_solver_set(&s->solver, s->setup, s->space, &layout, s->err);
+    if (st != PT_OK)
+        return st;
+    if (!s->solver.bound.fits) {
+        return no_memory(s, &layout);
+    }
+    if (s->solver.bound.step_s > cutoff_s(s)) {
+        s->stats->bounded++;
+        return PT_OK;
+    }
+    if (c.level == 0 && s->heap.n > 0 && s->heap.item[0].bound_s < s->solver.bound.step_s) {
+        c.level = 1;
+        c.bound_s = s->solver.bound.step_s;
+        if (!planner_heap_push(&s->heap, &c))
+            return pt_fail(s->err, PT_SYSTEM, NULL, 0, "out of memory");
+        return PT_OK;
+    }
+    return solve(s);
+}
+
+/* Solves the best ones so far, so that fewer candidates need to be kept. */
+static enum pt_status probe(struct search *s)
+{
+    uint64_t solved = s->stats->solved;
+    enum pt_status st = PT_OK;
+
+    while (st == PT_OK && s->heap.n > 0 && s->stats->solved < solved + s->top.most &&
+           s->heap.item[0].bound_s <= cutoff_s(s) && !out_of_time(s))
+        st = advance(s);
+    s->stats->bounded += planner_heap_prune(&s->heap, cutoff_s(s));
+    s->probe_at = 2 * s->heap.n > PROBE_FIRST ? 2 * s->heap.n : PROBE_FIRST;
+    return st;
+}
+
+static bool on_candidate(void *ctx, const struct pt_layout *layout, double bound_s)
+{
+    struct search *s = ctx;
+    struct planner_candidate c;
+
+    if (bound_s > cutoff_s(s)) {
+        s->stats->bounded++;
+        return true;
+    }
+    planner_pack(layout, bound_s, &c);
+    if (!planner_heap_push(&s->heap, &c)) {
+        s->st = pt_fail(s->err, PT_SYSTEM, NULL, 0, "out of memory");
+        return false;
+    }
+    if (s->heap.n >= s->probe_at)
+        s->st = probe(s);
+    return s->st == PT_OK && !out_of_time(s);
+}
+
+static bool on_memory(void *ctx, const struct pt_layout *layout)
+{
+    struct search *s = ctx;
+
+    if (planner_least_bytes(s->setup, s->space, layout) <= pt_memory_limit(s->setup))
+        return true;
+    if (s->top.n == 0 && s->st == PT_OK)
+        s->st = planner_closest_add(&s->closest, s->setup, s->space, layout, s->err);
+    return false;
+}
+
+static enum pt_status make_plans(struct search *s, struct planner_result *result)
+{
+    result->plan = calloc(s->top.n > 0 ? s->top.n : 1, sizeof(*result->plan));
+    if (result->plan == NULL)
+        return pt_fail(s->err, PT_SYSTEM, NULL, 0, "out of memory");
+    for (uint32_t i = 0; i < s->top.n; i++) {
+        struct pt_plan *plan = &result->plan[i];
+        struct planner_entry *e = &s->top.entry[i];
+        enum pt_status st;
+
+        pt_plan_init(plan);
+        result->n++;
+        plan->setup = *s->setup;
+        memcpy(plan->stack_key, s->setup->stack.key, sizeof(plan->stack_key));
+        plan->layout = e->layout;
+        plan->causal = s->options->causal;
+        plan->split = e->split;
+        e->split = (struct pt_split){ 0 };
+        st = pt_plan_predict(plan, s->err);
+        if (st != PT_OK)
+            return st;
+    }
+    return PT_OK;
+}
+
+static enum pt_status finish(struct search *s, struct planner_result *result)
+{
+    struct planner_stats *stats = s->stats;
+    enum pt_status st;
+
+    stats->bound_s = least_bound(s);
+    if (s->top.n > 0) {
+        double best = s->top.entry[0].step_s;
+
+        stats->bound_s = fmin(stats->bound_s, best);
+        stats->gap = stats->bound_s < best * (1.0 - 4e-9) ? (best - stats->bound_s) / best : 0.0;
+    }
+    stats->bounded += s->heap.n;
+    st = make_plans(s, result);
+    stats->wall_s = now_s() - s->start_s;
+    if (st != PT_OK)
+        return st;
+    if (stats->time_limit)
+        return pt_fail(s->err, PT_LIMIT, NULL, 0, "the time limit of %g s was reached",
+                       s->options->time_limit_s);
+    if (result->n > 0)
+        return PT_OK;
+    return planner_shortfall(s->setup, s->space, &s->closest, &result->shortfall, s->err);
+}
+
+enum pt_status planner_search(const struct pt_setup *setup, const struct planner_space *space,
+                              const struct planner_options *options,
+                              struct planner_result *result, struct pt_error *err)
+{
+    struct search s = { .setup = setup, .space = space, .options = options,
+                        .stats = &result->stats, .probe_at = PROBE_FIRST,
+                        .start_s = now_s(), .unproved_s = (double)INFINITY, .err = err };
+    const struct planner_visitor visitor = { on_candidate, on_memory, &s };
+    struct planner_counts counts;
+    enum pt_status st;
+
+    *result = (struct planner_result){ 0 };
+    planner_solver_init(&s.solver);
+    st = planner_top_init(&s.top, options->top, err);
+    if (st == PT_OK)
+        st = planner_enumerate(setup, space, &visitor, &counts, err);
+    if (st != PT_OK)
+        goto out;
+    result->stats.seen = counts.seen;
+    result->stats.invalid = counts.invalid;
+    result->stats.no_memory += counts.no_memory;
+    st = s.st;
+    while (st == PT_OK && s.heap.n > 0 && s.heap.item[0].bound_s <= cutoff_s(&s) &&
+           !out_of_time(&s))
+        st = advance(&s);
+    if (st == PT_OK)
+        st = finish(&s, result);
+out:
+    planner_solver_fini(&s.solver);
+    planner_heap_fini(&s.heap);
+    planner_top_fini(&s.top);
+    if (st != PT_OK && st != PT_LIMIT && st != PT_CAPACITY)
+        planner_result_fini(result);
+    return st;
+}
+
+void planner_result_fini(struct planner_result *result)
+{
+    for (uint32_t i = 0; i < result->n; i++)
+        pt_plan_fini(&result->plan[i]);
+    free(result->plan);
+    pt_memory_fini(&result->shortfall.memory);
+    *result = (struct planner_result){ 0 };
+}

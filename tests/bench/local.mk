@@ -1,0 +1,4 @@
+# Speed, measured and printed: never a test.
+check_PROGRAMS += %reldir%/bench_search
+%canon_reldir%_bench_search_SOURCES = %reldir%/bench_search.c
+%canon_reldir%_bench_search_LDADD = $(planner_libs)
