@@ -44,7 +44,10 @@ if command -v dpkg-query >/dev/null; then
     elif [ -n "$want_required" ]; then
         echo "Missing packages; as root: apt-get install $want_required$want_useful" >&2
         echo "(or build GLPK, libcsv and jansson yourself and set GLPK_CFLAGS, GLPK_LIBS," >&2
-        echo "LIBCSV_CFLAGS, LIBCSV_LIBS, JANSSON_CFLAGS, JANSSON_LIBS; going on)" >&2
+        echo "LIBCSV_CFLAGS, LIBCSV_LIBS, JANSSON_CFLAGS, JANSSON_LIBS)" >&2
+        for tool in autoreconf automake make pkg-config; do
+            command -v "$tool" >/dev/null || exit 1
+        done
     else
         echo "Not installed, and not necessary: $want_useful"
     fi
