@@ -4,8 +4,8 @@
 
 /* Memory: bytes per parameter or per element unless said; who keeps what. */
 #define PT_STACK_MEMORY_CONSTANTS(X)                                                     \
-    X(mem_grad_bf16, 2.0, 2.0, 4.0, "B", "accumulated gradient in bf16 training")        \
-    X(mem_grad_fp16, 2.0, 2.0, 4.0, "B", "accumulated gradient in fp16 training")        \
+    X(mem_grad_bf16, 2.0, 2.0, 8.0, "B", "accumulated gradient in bf16 training")        \
+    X(mem_grad_fp16, 2.0, 2.0, 8.0, "B", "accumulated gradient in fp16 training")        \
     X(mem_fp32_weights, 0.0, 0.0, 1.0, "", "1: weights are kept in fp32 (their own "     \
                                            "master), used in 16 bits")                   \
     X(mem_state_extra, 0.0, 0.0, 6.0, "B", "further state per parameter, never sharded") \
@@ -15,6 +15,13 @@
                                           "the inputs and outputs of its norms")         \
     X(mem_cp_query_bytes, 0.0, 0.0, 4.0, "B", "kept per query element under context "    \
                                               "parallelism, beyond the query itself")    \
+    X(mem_checkpoint_copies, 1.0, 1.0, 3.0, "", "of the input of a recomputed layer")     \
+    X(mem_score_backward, 6.0, 0.0, 16.0, "B", "per attention score in the backward of "  \
+                                               "the eager kernel")                       \
+    X(mem_moe_buffers, 1.0, 0.0, 6.0, "", "16-bit buffers of the routed rows that "       \
+                                          "outlive a layer")                             \
+    X(mem_spread_hidden, 20.0, 0.0, 40.0, "", "hidden-sized 16-bit buffers when the "     \
+                                              "vocabulary is spread over the stages")    \
     X(mem_backward_hidden, 2.0, 0.0, 8.0, "", "hidden-sized 16-bit buffers in a layer's " \
                                               "backward")                                \
     X(mem_logit_unfused, 10.0, 2.0, 16.0, "B", "per logit at the loss, not fused")       \
@@ -37,6 +44,7 @@
     X(mem_build_whole, 0.0, 0.0, 4.0, "B", "per parameter of the whole model on each "   \
                                            "rank while it is built")                     \
     X(mem_fragmentation, 0.06, 0.0, 0.5, "", "reserved over allocated, less 1")          \
+    X(mem_fragmentation_compiled, 0.055, 0.0, 0.5, "", "the same under a compiler")       \
     X(mem_cache, 0.0, 0.0, 8e9, "bytes", "reserved beyond that")                         \
     X(mem_context, 6e8, 2e8, 2e9, "bytes", "context of the driver and libraries")        \
     X(mem_communicator, 5e8, 0.0, 2e9, "bytes", "one communicator of a group of two or " \

@@ -63,9 +63,10 @@ static unsigned groups(const struct pt_setup *setup, const struct pt_layout *lay
     return n;
 }
 
-/* Where the head's transient peaks: in its backward, with logits (16-bit and, when the
- * loss is not fused, fp32 copies), the product's weight gradient and hidden-sized
- * buffers. */
+/* The head's transient peaks at the loss (per_logit bytes of each logit: 16-bit, fp32
+ * copy and gradient, as the stack's kernels keep them) or in the backward of its product
+ * (16-bit gradient of the logits beside the product's weight gradient); with buffers of
+ * the hidden size. */
 static void head_terms(const struct pt_setup *setup, const struct pt_layout *layout,
                        double stages, struct pt_memory_terms *terms)
 {
@@ -73,15 +74,19 @@ static void head_terms(const struct pt_setup *setup, const struct pt_layout *lay
     const struct pt_model *m = &setup->model;
     double tokens = pt_tokens(&setup->job, layout), h = m->hidden;
     double chunks = setup->job.loss_chunks > 1 ? (double)setup->job.loss_chunks : 1.0;
-    double vocab = (double)pt_vocab_padded(m->vocab, setup->job.vocab_unit, layout->tp) /
-                   ((double)layout->tp * stages);
+    double rows = (double)pt_vocab_padded(m->vocab, setup->job.vocab_unit, layout->tp) /
+                  ((double)layout->tp * stages);
     double per_logit = setup->job.fused_cross_entropy ? stack->mem_logit_fused
                                                       : stack->mem_logit_unfused;
+    double loss = per_logit * rows * tokens / chunks;
+    double backward = 2.0 * rows * tokens / chunks + stack->mem_head_dummy * rows * h;
 
-    terms->logits_bytes = per_logit * vocab * tokens / chunks +
-                          stack->mem_head_dummy * vocab * h +
-                          2.0 * stack->mem_head_hidden * h * tokens;
+    terms->logits_bytes =
+        (loss > backward ? loss : backward) +
+        2.0 * (terms->spread ? stack->mem_spread_hidden : stack->mem_head_hidden) * h *
+            tokens;
     terms->head_saved_bytes = 4.0 * h * pt_tokens_split(&setup->job, layout);
+    terms->embedding_backward_bytes = 2.0 * rows * h;
 }
 
 static void layer_terms(const struct pt_setup *setup, const struct pt_layout *layout,
@@ -122,6 +127,11 @@ static void layer_terms(const struct pt_setup *setup, const struct pt_layout *la
         terms->gather_bytes =
             gathered * (2.0 * stack->mem_gather_layers + stack->mem_gather_grad);
     terms->workspace_bytes += stack->mem_layer_dummy * dummies;
+    if (setup->model.experts) /* exchanged rows that outlive a layer */
+        terms->workspace_bytes += 2.0 * stack->mem_moe_buffers *
+                                  (double)setup->model.topk *
+                                  (double)setup->model.hidden *
+                                  pt_tokens(&setup->job, layout) / (double)layout->tp;
 }
 
 /* a can never exceed b, whatever the split. */
@@ -136,7 +146,9 @@ static bool dominated(const struct pt_memory_row *a, const struct pt_memory_row 
         a->offload_last != b->offload_last)
         return false;
     for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-        if (a->layer[k] > b->layer[k] || a->flight[k] > b->flight[k] ||
+        if (a->layer[k] > b->layer[k] ||
+            a->layer[k] + a->recomputed[k] > b->layer[k] + b->recomputed[k] ||
+            a->flight[k] > b->flight[k] ||
             a->flight[k] + a->flight_recomputed[k] >
                 b->flight[k] + b->flight_recomputed[k] ||
             a->offload[k] != b->offload[k])
@@ -196,7 +208,8 @@ static void scale_temporary(const struct pt_memory_terms *terms, double frac,
     row->last += frac * terms->head_state_bytes[2];
 }
 
-static void build_rows(const struct pt_setup *setup, struct pt_memory_terms *terms)
+static void build_rows(const struct pt_setup *setup, double chunks,
+                       struct pt_memory_terms *terms)
 {
     const struct pt_stack *stack = &setup->stack;
     struct pt_memory_row states = state_row(terms), *row;
@@ -212,6 +225,16 @@ static void build_rows(const struct pt_setup *setup, struct pt_memory_terms *ter
     row->head = true;
     *(terms->spread ? &row->constant : &row->last) +=
         terms->logits_bytes + terms->head_saved_bytes;
+
+    /* The embedding's backward: its layers' activations of this micro-batch are free
+     * again, a gradient of the whole table comes. */
+    row = add_row(terms, PT_PHASE_STEADY, &states);
+    add_flight(terms, row);
+    row->first += terms->embedding_backward_bytes;
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+        row->layer[k] -= terms->activation_bytes[k] / chunks;
+        row->recomputed[k] -= row->flight_recomputed[k] / chunks;
+    }
 
     row = add_row(terms, PT_PHASE_FIRST_STEP, &states);
     scale_temporary(terms, stack->mem_step_temporary, row);
@@ -290,12 +313,13 @@ void pt_memory_terms_init(const struct pt_setup *setup, const struct pt_layout *
             terms->embedding_state_bytes[i] = terms->head_state_bytes[i] = 0.0;
         }
     }
-    terms->fragmentation_frac = stack->mem_fragmentation;
+    terms->fragmentation_frac = setup->job.compiled ? stack->mem_fragmentation_compiled
+                                                    : stack->mem_fragmentation;
     terms->fragmentation_bytes = stack->mem_cache;
     terms->communicator_bytes = stack->mem_communicator * (double)groups(setup, layout);
     terms->context_bytes = stack->mem_context;
     terms->host_rank_bytes = stack->mem_host_rank;
     terms->host_bytes_per_offloaded_byte = 1.0 + stack->mem_host_pinned;
-    build_rows(setup, terms);
+    build_rows(setup, layout->vpp, terms);
     prune_rows(terms);
 }

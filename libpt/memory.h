@@ -48,7 +48,7 @@ enum pt_memory_part {
 struct pt_memory_row {
     enum pt_phase phase;
     bool head; /* the moment of the head and loss */
-    double constant, first, last, layer[PT_N_LAYER_KINDS];
+    double constant, first, last, layer[PT_N_LAYER_KINDS], recomputed[PT_N_LAYER_KINDS];
     double flight_first, flight[PT_N_LAYER_KINDS], flight_recomputed[PT_N_LAYER_KINDS];
     double any_recomputed;
     double offload[PT_N_LAYER_KINDS], offload_first, offload_last;
@@ -86,6 +86,7 @@ struct pt_memory_terms {
                                     output */
     double gather_bytes;         /* ZeRO-3: gathered layers and prefetch, every stage */
     double gather_ends_bytes[2]; /* ... embedding (first), head (last) */
+    double embedding_backward_bytes; /* first stage: the gradient of the whole table */
     double bucket_bytes, workspace_bytes; /* every stage */
     bool spread; /* the vocabulary is spread: logits_bytes on every stage */
 };

@@ -1,15 +1,11 @@
-/* Activations of one layer.
- *
- * Counting of Korthikanti et al., "Reducing Activation Recomputation in Large Transformer
- * Models" (2022), section 4, extended to grouped-query and latent attention, gated MLPs,
- * flash attention (output and log-sum-exp instead of scores) and experts. 16-bit
- * elements; b s tokens, h hidden, f ffn, a heads, k key heads, d head width, t
- * tensor-parallel ranks, T = b s / cp tokens: norms      2 inputs + 2 outputs          8
- * h T / sp         (sp = t with sequence parallelism) dropout    2 masks of a byte 2 h T
- * / sp attention  q, k, v, output               (2 (a + 2k) d + 2 a d) T / t flash
- * log-sum-exp, fp32             4 a T / t eager      scores: softmax, mask, dropped  (2 +
- * 3 dropout) b s^2 a / (t cp) MLP        4 f T / t, gated 6 f T / t */
+/* Activations of one layer: the saved bytes of its operators (ops.c, after Korthikanti et
+ * al., "Reducing Activation Recomputation in Large Transformer Models", 2022, section 4),
+ * what a software stack keeps beside them, what a recomputation policy leaves, and what
+ * the layer's backward allocates for a while. 16-bit elements; h hidden, f ffn, a heads,
+ * d head width, t tensor-parallel ranks, T = b s / cp tokens, sp = t with sequence
+ * parallelism, else 1. */
 #include "libpt/memory_layer.h"
+#include "libpt/ops.h"
 
 double pt_tokens(const struct pt_job *job, const struct pt_layout *layout)
 {
@@ -23,108 +19,128 @@ double pt_tokens_split(const struct pt_job *job, const struct pt_layout *layout)
     return layout->sequence_parallel ? t / (double)layout->tp : t;
 }
 
-/* Widths of one token's tensors in the attention block of one GPU, in elements. */
+/* Elements of one token in the attention block of one GPU. */
 struct attention {
-    double query, key, value, output; /* as the core reads and writes them */
-    double latent;    /* MLA: compressed tensors and their norms, not split */
-    double key_heads; /* after replication */
+    double query, key, value; /* as the core reads them; its output is as wide as the
+                                 query's heads times the value's width */
+    double output;
 };
 
 static struct attention attention_widths(const struct pt_model *m,
                                          const struct pt_layout *layout)
 {
-    struct attention w = { 0 };
-    double t = layout->tp, a = (double)m->heads / t;
+    struct attention w;
+    double t = layout->tp, heads = (double)m->heads / t;
 
     if (m->kv_lora) {
-        w.query = w.key = a * (double)(m->qk_nope + m->qk_rope);
-        w.value = w.output = a * (double)m->v_dim;
-        /* Each low-rank projection keeps its product and the normalised copy of it. */
-        w.latent =
-            2.0 * (double)m->q_lora + 2.0 * (double)m->kv_lora + (double)m->qk_rope;
+        w.query = w.key = heads * (double)(m->qk_nope + m->qk_rope);
+        w.value = w.output = heads * (double)m->v_dim;
         return w;
     }
-    w.key_heads = m->kv_heads > layout->tp ? (double)m->kv_heads / t : 1.0;
-    w.query = w.output = a * (double)m->head_dim;
-    w.key = w.value = w.key_heads * (double)m->head_dim;
+    w.query = w.output = heads * (double)m->head_dim;
+    w.key = w.value =
+        (m->kv_heads > layout->tp ? (double)m->kv_heads / t : 1.0) * (double)m->head_dim;
     return w;
 }
 
-/* What the attention core alone keeps: Korthikanti's selective recomputation drops it. */
+/* Attention scores of the eager kernel: b s^2 a / (t cp). */
+static double scores(const struct pt_setup *setup, const struct pt_layout *layout,
+                     double tokens)
+{
+    if (setup->job.attention == PT_ATTENTION_FLASH)
+        return 0.0;
+    return (double)setup->model.heads / (double)layout->tp * tokens *
+           (double)setup->job.seq;
+}
+
+/* What the core keeps beside query, key, value and output, and selective recomputation
+ * drops: softmax, mask and dropped scores, or flash attention's statistics. */
 static double core_bytes(const struct pt_setup *setup, const struct pt_layout *layout,
                          double tokens)
 {
-    double heads = (double)setup->model.heads / (double)layout->tp;
-
     if (setup->job.attention == PT_ATTENTION_FLASH)
-        return 4.0 * heads * tokens;
-    return (setup->job.dropout ? 5.0 : 2.0) * heads * tokens * (double)setup->job.seq;
+        return 4.0 * (double)setup->model.heads / (double)layout->tp * tokens;
+    return (setup->job.dropout ? 5.0 : 2.0) * scores(setup, layout, tokens);
 }
 
-struct mlp {
-    double saved;          /* bytes kept, norms apart */
-    double grad;           /* bytes of the gradients alive at once in its backward */
-    double input_products; /* bytes of products whose outputs selective-ops keeps */
-};
-
-static struct mlp mlp_bytes(const struct pt_setup *setup, const struct pt_layout *layout,
-                            enum pt_layer_kind kind, double tokens)
+/* The transient of a layer's backward: the gradient of the MLP's wide activation (by then
+ * the saved input of its last product is free), or those of the attention scores, and a
+ * few buffers of the hidden size. Experts: the routed rows' gradients besides. */
+static double backward_bytes(const struct pt_setup *setup, const struct pt_layout *layout,
+                             enum pt_layer_kind kind, double tokens)
 {
     const struct pt_model *m = &setup->model;
-    double t = layout->tp, gate = m->gated ? 2.0 : 1.0;
+    const struct pt_stack *stack = &setup->stack;
+    double t = layout->tp, gate = m->gated ? 2.0 : 1.0, wide, narrow;
 
-    if (kind == PT_LAYER_DENSE) {
-        double f = (double)m->ffn / t * tokens;
+    if (kind == PT_LAYER_MOE) {
+        double routed = tokens * (double)m->topk / t;
 
-        return (struct mlp){ (2.0 * gate + 2.0) * f, 2.0 * gate * f, 2.0 * f };
+        wide = routed * (4.0 * (double)m->hidden + 2.0 * gate * (double)m->moe_ffn);
+    } else {
+        wide = 2.0 * gate * (double)m->ffn / t * tokens;
     }
-    /* Balanced routing: every rank's experts see tokens x topk / tp rows. */
-    double routed = tokens * (double)m->topk / t, f = (double)m->moe_ffn;
-    double h = (double)m->hidden, shared = (double)m->shared_ffn / t * tokens;
-    double saved = routed * (2.0 * h + (2.0 * gate + 2.0) * f) +
-                   (2.0 * gate + 2.0) * shared + 8.0 * (double)m->experts * tokens / t;
+    narrow = stack->mem_score_backward * scores(setup, layout, tokens);
+    return (wide > narrow ? wide : narrow) +
+           2.0 * stack->mem_backward_hidden * (double)m->hidden * tokens;
+}
 
-    return (struct mlp){ saved, routed * (4.0 * h + 2.0 * gate * f), 2.0 * routed * f };
+/* torchtitan's policy: the outputs of every other product (of query, key, value,
+ * projection, gate, up, down: query, value, gate, down) and of the attention core, and
+ * the layer's input. */
+static double selective_ops_bytes(const struct pt_setup *setup,
+                                  const struct pt_layout *layout, enum pt_layer_kind kind,
+                                  double tokens)
+{
+    const struct pt_model *m = &setup->model;
+    struct attention w = attention_widths(m, layout);
+    double ffn = kind == PT_LAYER_MOE
+                     ? (double)(m->topk * m->moe_ffn + m->shared_ffn) / (double)layout->tp
+                     : (double)m->ffn / (double)layout->tp;
+
+    return 4.0 * (double)m->hidden * pt_tokens_split(&setup->job, layout) +
+           2.0 * (w.query + w.value + w.output + ffn) * tokens +
+           core_bytes(setup, layout, tokens);
 }
 
 void pt_layer_memory(const struct pt_setup *setup, const struct pt_layout *layout,
                      enum pt_layer_kind kind, struct pt_layer_memory *memory)
 {
-    const struct pt_model *m = &setup->model;
     const struct pt_stack *stack = &setup->stack;
-    double tokens = pt_tokens(&setup->job, layout);
-    double split = pt_tokens_split(&setup->job, layout), h = m->hidden;
-    struct attention w = attention_widths(m, layout);
-    struct mlp mlp = mlp_bytes(setup, layout, kind, tokens);
-    double core = core_bytes(setup, layout, tokens);
-    double norms =
-        (8.0 + stack->mem_norm_bytes + (setup->job.dropout ? 2.0 : 0.0)) * h * split;
-    double qkv = 2.0 * (w.query + w.key + w.value) * tokens,
-           output = 2.0 * w.output * tokens;
-    double latent = 2.0 * w.latent * tokens;
+    double tokens = pt_tokens(&setup->job, layout), h = setup->model.hidden;
+    double split = pt_tokens_split(&setup->job, layout);
+    struct pt_ops ops;
 
-    if (layout->cp > 1) /* the ring keeps a copy of keys and values */
-        qkv += (2.0 * (w.key + w.value) + stack->mem_cp_query_bytes * w.query) * tokens;
-    memory->saved_bytes = norms + qkv + latent + output + core + mlp.saved;
-    memory->checkpoint_bytes = 2.0 * h * split;
-    memory->backward_bytes = mlp.grad + 2.0 * stack->mem_backward_hidden * h * tokens;
+    pt_ops_layer(setup, layout, kind, &ops);
+    memory->saved_bytes = stack->mem_norm_bytes * h * split;
+    for (unsigned i = 0; i < ops.n; i++)
+        memory->saved_bytes += ops.op[i].saved_bytes;
+    if (layout->cp > 1) { /* the ring keeps its own copy of keys and values */
+        struct attention w = attention_widths(&setup->model, layout);
+
+        memory->saved_bytes +=
+            (2.0 * (w.key + w.value) + stack->mem_cp_query_bytes * w.query) * tokens;
+    }
+    memory->checkpoint_bytes = 2.0 * stack->mem_checkpoint_copies * h * split;
+    memory->backward_bytes = backward_bytes(setup, layout, kind, tokens);
+    memory->policy_bytes = memory->saved_bytes;
     switch (layout->recompute) {
     case PT_RECOMPUTE_SELECTIVE:
-        memory->policy_bytes = memory->saved_bytes - core;
-        memory->backward_bytes += core;
+        memory->policy_bytes -= core_bytes(setup, layout, tokens);
         break;
-    case PT_RECOMPUTE_SELECTIVE_OPS: /* outputs of every other product, and of the core */
-        memory->policy_bytes = 2.0 * h * split * 2.0 +
-                               2.0 * (w.query + w.value) * tokens + output + core +
-                               mlp.input_products;
-        memory->backward_bytes += memory->saved_bytes - memory->policy_bytes;
+    case PT_RECOMPUTE_SELECTIVE_OPS:
+        memory->policy_bytes = selective_ops_bytes(setup, layout, kind, tokens);
         break;
     case PT_RECOMPUTE_HALF:
         memory->policy_bytes = 0.5 * (memory->saved_bytes + memory->checkpoint_bytes);
-        memory->backward_bytes += memory->saved_bytes - memory->checkpoint_bytes;
         break;
     default:
-        memory->policy_bytes = memory->saved_bytes;
-        break;
+        return;
     }
+    if (memory->policy_bytes > memory->saved_bytes)
+        memory->policy_bytes = memory->saved_bytes;
+    if (layout->recompute == PT_RECOMPUTE_HALF) /* a whole layer comes back at once */
+        memory->backward_bytes += memory->saved_bytes - memory->checkpoint_bytes;
+    else
+        memory->backward_bytes += memory->saved_bytes - memory->policy_bytes;
 }

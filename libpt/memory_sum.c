@@ -71,7 +71,7 @@ double pt_memory_row_bytes(const struct pt_memory_row *row,
     for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
         double n = content->layers[k], r = content->recomputed[k];
 
-        bytes += n * row->layer[k];
+        bytes += n * row->layer[k] + r * row->recomputed[k];
         flight += n * row->flight[k] + r * row->flight_recomputed[k];
         offload += n * row->offload[k];
         any = any || r > 0.0;

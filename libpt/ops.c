@@ -199,13 +199,13 @@ static void add_attention(struct pt_ops *ops, const struct view *v)
 }
 
 /* Two or three matrices, [h, f] (twice when gated) and [f, h]. */
-static void add_mlp(struct pt_ops *ops, const struct view *v, double ffn, const char *up,
-                    const char *act, const char *down)
+static void add_mlp(struct pt_ops *ops, const struct view *v, double ffn, double input_bytes,
+                    const char *up, const char *act, const char *down)
 {
     double f = ffn / v->tp, g = v->m->gated ? 2.0 : 1.0;
     struct pt_op *op = add_gemm(ops, up, v->t, g * f, v->h, 1.0);
 
-    op->saved_bytes = 2.0 * v->ts * v->h;
+    op->saved_bytes = input_bytes;
     if (v->m->bias)
         op->params += g * f;
     add_memory(ops, act, (v->m->gated ? 6.0 : 4.0) * f * v->t,
@@ -242,8 +242,10 @@ static void add_experts(struct pt_ops *ops, const struct pt_setup *setup,
 
     op = add_gemm(ops, "router", v->ts, m->experts, v->h, 1.0);
     op->low = false;
-    op->saved_bytes = 8.0 * v->ts * m->experts;
-    add_memory(ops, "permute", 6.0 * pair_bytes, 6.0 * pair_bytes, pair_bytes)->expert = true;
+    /* The norm's output serves router, permutation and shared expert; the permuted rows are kept
+     * once, as the input of the experts. */
+    op->saved_bytes = v->ts * (2.0 * v->h + 8.0 * m->experts);
+    add_memory(ops, "permute", 6.0 * pair_bytes, 6.0 * pair_bytes, 0.0)->expert = true;
     if (v->l->ep > 1) {
         uint32_t domain = setup->cluster.domain_gpus;
         double domains = v->l->ep > domain ? (double)v->l->ep / domain : 1.0;
@@ -261,7 +263,7 @@ static void add_experts(struct pt_ops *ops, const struct pt_setup *setup,
     op->expert = true;
     op->saved_bytes = 2.0 * routed * f;
     if (m->shared_ffn > 0)
-        add_mlp(ops, v, m->shared_ffn, "shared up", "shared activation", "shared down");
+        add_mlp(ops, v, m->shared_ffn, 0.0, "shared up", "shared activation", "shared down");
 }
 
 /* 8- and 4-bit products cast their input forward and their output gradient backward. Block scales
@@ -293,7 +295,7 @@ void pt_ops_layer(const struct pt_setup *setup, const struct pt_layout *layout,
     if (kind == PT_LAYER_MOE) {
         add_experts(ops, setup, &v);
     } else {
-        add_mlp(ops, &v, v.m->ffn, "fc1", "activation", "fc2");
+        add_mlp(ops, &v, v.m->ffn, 2.0 * v.ts * v.h, "fc1", "activation", "fc2");
         add_tp_comm(ops, &v);
     }
     add_casts(ops, setup);
