@@ -15,14 +15,10 @@ void pt_dtypes_for_stack(const struct pt_stack *stack, enum pt_precision precisi
                          enum pt_optimizer optimizer, struct pt_dtypes *dtypes)
 {
     pt_dtypes_default(precision, optimizer, dtypes);
-    if (precision == PT_FP32 || precision == PT_TF32)
-        return;
-    if (stack->mem_fp32_weights >
-        0.0) { /* the sharded weights are their own master copy */
-        dtypes->weight = 4.0;
-        dtypes->master = 0.0;
-    }
-    dtypes->grad = precision == PT_FP16 ? stack->mem_grad_fp16 : stack->mem_grad_bf16;
+    if (precision == PT_FP16)
+        dtypes->grad = stack->mem_grad_fp16;
+    else if (precision != PT_FP32 && precision != PT_TF32)
+        dtypes->grad = stack->mem_grad_bf16;
 }
 
 /* Bytes per dense [0] and expert [1] parameter of a rank: weight, gradient, optimizer. */
@@ -31,14 +27,19 @@ static void state_widths(const struct pt_setup *setup, const struct pt_layout *l
 {
     const struct pt_dtypes *d = &setup->job.dtypes;
     const struct pt_stack *stack = &setup->stack;
+    double weight = d->weight, master = d->master;
 
+    if (stack->mem_fp32_weights > 0.0 && master > 0.0) { /* the master copy is the weight */
+        weight = master;
+        master = 0.0;
+    }
     for (int expert = 0; expert < 2; expert++) {
         double zero = pt_zero_group(layout, expert == 1);
         double grads = pt_grad_group(layout, expert == 1);
 
-        width[expert][0] = d->weight / (layout->zero >= 3 ? zero : 1.0);
+        width[expert][0] = weight / (layout->zero >= 3 ? zero : 1.0);
         width[expert][1] = d->grad / (layout->zero >= 2 ? grads : 1.0);
-        width[expert][2] = (d->master + d->moments + stack->mem_optimizer_extra) /
+        width[expert][2] = (master + d->moments + stack->mem_optimizer_extra) /
                                (layout->zero >= 1 ? zero : 1.0) +
                            stack->mem_state_extra;
     }
@@ -79,7 +80,8 @@ static void head_terms(const struct pt_setup *setup, const struct pt_layout *lay
     double per_logit = setup->job.fused_cross_entropy ? stack->mem_logit_fused
                                                       : stack->mem_logit_unfused;
     double loss = per_logit * rows * tokens / chunks;
-    double backward = 2.0 * rows * tokens / chunks + stack->mem_head_dummy * rows * h;
+    double dummy = setup->job.fused_grad_accumulation ? stack->mem_head_dummy : 0.0;
+    double backward = 2.0 * rows * tokens / chunks + dummy * rows * h;
 
     terms->logits_bytes =
         (loss > backward ? loss : backward) +
@@ -126,7 +128,8 @@ static void layer_terms(const struct pt_setup *setup, const struct pt_layout *la
     if (layout->zero >= 3)
         terms->gather_bytes =
             gathered * (2.0 * stack->mem_gather_layers + stack->mem_gather_grad);
-    terms->workspace_bytes += stack->mem_layer_dummy * dummies;
+    if (setup->job.fused_grad_accumulation)
+        terms->workspace_bytes += stack->mem_layer_dummy * dummies;
     if (setup->model.experts) /* exchanged rows that outlive a layer */
         terms->workspace_bytes += 2.0 * stack->mem_moe_buffers *
                                   (double)setup->model.topk *

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libpt/memory.h"
 #include "planner/evaluate.h"
 
 /* Columns that are read. The others are for people. */
@@ -500,6 +501,7 @@ void planner_run_calibrate(struct planner_run *run, const struct pt_calibration 
 
     memcpy(stack, s->stack.key, sizeof(stack));
     pt_calibration_stack(calibration, stack, &s->stack, &k[PT_SCOPE_STACK]);
+    pt_dtypes_for_stack(&s->stack, s->job.precision, s->job.optimizer, &s->job.dtypes);
     pt_calibration_device(calibration, s->cluster.gpu.family, &s->device,
                           &k[PT_SCOPE_DEVICE]);
     pt_calibration_network(calibration, s->cluster.network, &s->network,
