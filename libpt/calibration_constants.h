@@ -9,8 +9,8 @@
     X(mem_fp32_weights, 0.0, 0.0, 1.0, "", "1: weights are kept in fp32 (their own "     \
                                            "master), used in 16 bits")                   \
     X(mem_state_extra, 0.0, 0.0, 6.0, "B", "further state per parameter, never sharded") \
-    X(mem_optimizer_extra, 0.0, 0.0, 12.0, "B", "further state, sharded with the "       \
-                                                "optimizer")                             \
+    X(mem_fp16_extra, 0.0, 0.0, 12.0, "B", "further state in fp16 training (fp32 and "     \
+                                           "16-bit copies of gradients), sharded")       \
     X(mem_norm_bytes, 0.0, 0.0, 8.0, "B", "kept per hidden element of a layer beyond "   \
                                           "the inputs and outputs of its norms")         \
     X(mem_cp_query_bytes, 0.0, 0.0, 4.0, "B", "kept per query element under context "    \

@@ -28,8 +28,10 @@ static void state_widths(const struct pt_setup *setup, const struct pt_layout *l
     const struct pt_dtypes *d = &setup->job.dtypes;
     const struct pt_stack *stack = &setup->stack;
     double weight = d->weight, master = d->master;
+    double extra = setup->job.precision == PT_FP16 ? stack->mem_fp16_extra : 0.0;
 
-    if (stack->mem_fp32_weights > 0.0 && master > 0.0) { /* the master copy is the weight */
+    if (stack->mem_fp32_weights > 0.0 &&
+        master > 0.0) { /* the master copy is the weight */
         weight = master;
         master = 0.0;
     }
@@ -39,9 +41,9 @@ static void state_widths(const struct pt_setup *setup, const struct pt_layout *l
 
         width[expert][0] = weight / (layout->zero >= 3 ? zero : 1.0);
         width[expert][1] = d->grad / (layout->zero >= 2 ? grads : 1.0);
-        width[expert][2] = (master + d->moments + stack->mem_optimizer_extra) /
-                               (layout->zero >= 1 ? zero : 1.0) +
-                           stack->mem_state_extra;
+        width[expert][2] =
+            (master + d->moments + extra) / (layout->zero >= 1 ? zero : 1.0) +
+            stack->mem_state_extra;
     }
 }
 
