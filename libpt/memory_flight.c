@@ -7,7 +7,7 @@
  *   interleaved  (2 (p - s - 1) + (v - 1) p + 1)/v  (ibid.; Megatron-LM's warm-up plus
  * one) ZB-H1        p, ZB-H2 2p - 1                    (Qi et al., ICLR 2024, with the
  * part that waits for the weight gradient counted in full) ZB-V         p (Qi et al.,
- * NeurIPS 2024: the V family; the V-Half       p/2 + 1, V-Min p/3 + 2              small
+ * NeurIPS 2024: the V family; the V-Half       p/2 + 1.5, V-Min p/3 + 2              small
  * constants of its schedules included) ZB auto      its limit Vocabulary spread over the
  * stages adds one micro-batch per barrier, interlaced multiplies by 3/2 (Yeung et al.,
  * "Balancing Pipeline Parallelism with Vocabulary Parallelism", 2024). */
@@ -39,7 +39,7 @@ double pt_in_flight(const struct pt_layout *layout, uint32_t micro_batches,
         n = 2.0 * p - 1.0;
         break;
     case PT_SCHEDULE_V_HALF:
-        n = fmin(p, floor(p / 2.0) + 1.0);
+        n = fmin(p, floor(p / 2.0) + 1.5);
         break;
     case PT_SCHEDULE_V_MIN:
         n = fmin(p, ceil(p / 3.0) + 2.0);

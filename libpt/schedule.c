@@ -20,6 +20,10 @@ static const struct row {
     { PT_SCHEDULE_INTERLEAVED, false, false, 0, pt_order_interleaved },
     { PT_SCHEDULE_ZB_H1, true, false, 1, pt_order_zb_h1 },
     { PT_SCHEDULE_ZB_H2, true, false, 1, pt_order_zb_h2 },
+    { PT_SCHEDULE_ZB_V, true, true, 2, pt_order_zb_v },
+    { PT_SCHEDULE_V_HALF, true, true, 2, pt_order_v_half },
+    { PT_SCHEDULE_V_MIN, true, true, 2, pt_order_v_min },
+    { PT_SCHEDULE_ZB_AUTO, true, false, 1, pt_order_zb_auto },
 };
 
 /* 2^24 passes of a stage and 2^28 in all are far beyond any plan, and fit in memory. */
@@ -110,7 +114,7 @@ static enum pt_status make_order(const struct pt_schedule_spec *spec,
     order->per_stage = (size_t)spec->micro_batches * spec->vpp * (row->split ? 3 : 2);
     order->pass = calloc(order->per_stage * spec->pp, sizeof(*order->pass));
     if (order->pass == NULL)
-        return pt_fail(err, PT_SYSTEM, NULL, 0, "out of memory for %u stages", spec->pp);
+        return pt_fail_memory(err);
     return row->order(spec, order, err);
 }
 
@@ -180,8 +184,7 @@ enum pt_status pt_schedule_pipeline(const struct pt_schedule_spec *spec,
             prog->n += emit_pass(&order, s, &pass[i], prog->instr + prog->n);
     }
     if (schedule->stage == NULL || schedule->stage[order.stages - 1].instr == NULL)
-        st =
-            pt_fail(err, PT_SYSTEM, NULL, 0, "out of memory for %u stages", order.stages);
+        st = pt_fail_memory(err);
 out:
     free(order.pass);
     if (st != PT_OK)

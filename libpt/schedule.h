@@ -79,6 +79,9 @@ struct pt_schedule_spec {
     const double *stage_forward_s, *stage_input_s,
         *stage_weight_s;  /* pp each, or NULL: the same for every stage */
     double max_in_flight; /* ZB_AUTO: stage activations; 0: pp */
+    /* ZB_AUTO: the fraction of an activation that max_in_flight still counts between the
+     * input and the weight part; 0: 1, all of it. */
+    double after_input_frac;
 };
 
 /* Only the pipeline part: forwards, backwards, sends, receives. PT_USAGE when the kind

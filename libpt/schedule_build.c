@@ -123,8 +123,7 @@ enum pt_status pt_schedule_build(const struct pt_schedule_spec *spec,
         if (l.failed) {
             free(l.instr);
             pt_schedule_fini(schedule);
-            return pt_fail(err, PT_SYSTEM, NULL, 0, "out of memory for %u stages",
-                           layout->pp);
+            return pt_fail_memory(err);
         }
         free(prog->instr);
         prog->instr = l.instr;

@@ -166,7 +166,7 @@ static enum pt_status check_channels(const struct pt_schedule *sc, struct pt_err
     enum pt_status st = PT_OK;
 
     if (sent == NULL || next == NULL) {
-        st = pt_fail(err, PT_SYSTEM, NULL, 0, "out of memory for %u stages", sc->stages);
+        st = pt_fail_memory(err);
         goto out;
     }
     for (uint32_t s = 0; s < sc->stages && st == PT_OK; s++)
@@ -217,8 +217,7 @@ enum pt_status pt_schedule_check(const struct pt_schedule *schedule, struct pt_e
     seen.received = malloc(2 * plane(schedule));
     seen.next = malloc(3 * (size_t)schedule->chunks * sizeof(*seen.next));
     if (seen.pass == NULL || seen.received == NULL || seen.next == NULL) {
-        st = pt_fail(err, PT_SYSTEM, NULL, 0, "out of memory for %u stages",
-                     schedule->stages);
+        st = pt_fail_memory(err);
         goto out;
     }
     for (; seen.stage < schedule->stages; seen.stage++)

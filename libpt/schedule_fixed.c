@@ -97,7 +97,7 @@ enum pt_status pt_order_interleaved(const struct pt_schedule_spec *spec,
 
 /* ahead[s] forwards, then (forward,) input part and the weight part of `late`
  * micro-batches ago. */
-static void split_stage(struct pt_pass *pass, uint32_t m, uint32_t ahead, uint32_t late)
+void pt_order_split_stage(struct pt_pass *pass, uint32_t m, uint32_t ahead, uint32_t late)
 {
     uint32_t w = 0;
     size_t n = 0;
@@ -121,8 +121,8 @@ enum pt_status pt_order_zb_h1(const struct pt_schedule_spec *spec, struct pt_ord
 {
     (void)err;
     for (uint32_t s = 0; s < order->stages; s++)
-        split_stage(pt_order_stage(order, s), spec->micro_batches, order->stages - s - 1,
-                    s);
+        pt_order_split_stage(pt_order_stage(order, s), spec->micro_batches,
+                             order->stages - s - 1, s);
     return PT_OK;
 }
 
@@ -131,7 +131,7 @@ enum pt_status pt_order_zb_h2(const struct pt_schedule_spec *spec, struct pt_ord
 {
     (void)err;
     for (uint32_t s = 0; s < order->stages; s++)
-        split_stage(pt_order_stage(order, s), spec->micro_batches,
-                    2 * (order->stages - s - 1), 2 * s);
+        pt_order_split_stage(pt_order_stage(order, s), spec->micro_batches,
+                             2 * (order->stages - s - 1), 2 * s);
     return PT_OK;
 }

@@ -43,6 +43,10 @@ static inline uint32_t pt_piece_stage(uint32_t stages, bool v_shaped, uint32_t p
     return v_shaped && piece / stages % 2 == 1 ? stages - 1 - at : at;
 }
 
+/* One stage of a split schedule: `ahead` forwards, then one forward, one input part and
+ * the weight part of `late` micro-batches ago in turn. pass: 3 m. */
+void pt_order_split_stage(struct pt_pass *pass, uint32_t m, uint32_t ahead,
+                          uint32_t late);
 /* No stage waits for ever; messages and collectives as in schedule.h. The schedule's
  * fields are in range. */
 enum pt_status pt_schedule_runs(const struct pt_schedule *schedule, struct pt_error *err);

@@ -165,8 +165,7 @@ static enum pt_status walk_init(struct walk *w, const struct pt_schedule *sc,
     if (w->at == NULL || w->now_s == NULL || w->arrival_s == NULL || w->stack == NULL ||
         w->queued == NULL) {
         walk_fini(w);
-        return pt_fail(err, PT_SYSTEM, NULL, 0, "out of memory for %u stages",
-                       sc->stages);
+        return pt_fail_memory(err);
     }
     w->first_s = w->now_s + sc->stages;
     w->last_s = w->first_s + sc->stages;

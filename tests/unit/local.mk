@@ -51,3 +51,8 @@ pt_run_programs += %reldir%/check_plan
 %canon_reldir%_check_plan_SOURCES = %reldir%/check_plan.c %reldir%/unit.h
 %canon_reldir%_check_plan_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_plan_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_schedule
+%canon_reldir%_check_schedule_SOURCES = %reldir%/check_schedule.c %reldir%/unit.h
+%canon_reldir%_check_schedule_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_schedule_LDADD = $(unit_libs)
