@@ -13,7 +13,7 @@ static bool pp_given, micro_batches_given, schedule_given, forward_given, vpp_gi
     backward_given;
 
 static const struct pt_opt opts[] = {
-    { PT_OPT_GROUP, 0, "A schedule alone, without a plan", NULL, NULL, NULL, NULL },
+    { .type = PT_OPT_GROUP, .long_name = "A schedule alone, without a plan" },
     { PT_OPT_U64, 0, "pp", "N", NULL, "pipeline stages", &pp, .given = &pp_given, .lo = 1,
       .hi = PT_MAX_PP },
     { PT_OPT_U64, 0, "micro-batches", "N", NULL, "micro-batches per step", &micro_batches,
@@ -41,7 +41,7 @@ static const struct pt_opt opts[] = {
       .hi = 1e6 },
     { PT_OPT_FRACTION, 0, "weight-activations", "FRAC", "0.5",
       "zb-auto: part of an activation that waits for the weight part", &weight_frac },
-    { PT_OPT_GROUP, 0, "Output", NULL, NULL, NULL, NULL },
+    { .type = PT_OPT_GROUP, .long_name = "Output" },
     { PT_OPT_STR, 0, "format", "FORMAT", "text", "text, csv or json", &format,
       .choices = "text|csv|json" },
 };
