@@ -18,6 +18,8 @@
     X(mem_checkpoint_copies, 1.0, 1.0, 3.0, "", "of the input of a recomputed layer")     \
     X(mem_score_backward, 6.0, 0.0, 16.0, "B", "per attention score in the backward of "  \
                                                "the eager kernel")                       \
+    X(mem_split_freed, 0.0, 0.0, 1.0, "", "micro-batches that a zero-bubble pipeline of "  \
+                                          "depth pp frees between the two backwards")    \
     X(mem_moe_buffers, 1.0, 0.0, 6.0, "", "16-bit buffers of the routed rows that "       \
                                           "outlive a layer")                             \
     X(mem_spread_hidden, 20.0, 0.0, 40.0, "", "hidden-sized 16-bit buffers when the "     \

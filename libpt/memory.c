@@ -172,16 +172,6 @@ static struct pt_memory_row *add_row(struct pt_memory_terms *terms, enum pt_phas
     return row;
 }
 
-static void add_flight(const struct pt_memory_terms *terms, struct pt_memory_row *row)
-{
-    row->flight_first = terms->embedding_activation_bytes;
-    for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-        row->flight[k] = terms->activation_bytes[k];
-        row->flight_recomputed[k] =
-            terms->checkpoint_bytes[k] - terms->activation_bytes[k];
-    }
-}
-
 /* Weights, gradients, optimizer and standing buffers: part of every row. */
 static struct pt_memory_row state_row(const struct pt_memory_terms *terms)
 {
@@ -213,6 +203,30 @@ static void scale_temporary(const struct pt_memory_terms *terms, double frac,
     row->last += frac * terms->head_state_bytes[2];
 }
 
+/* Between its two backward passes a micro-batch frees what only the input gradient reads.
+ * A full zero-bubble pipeline holds that much less, in micro-batches. */
+static double split_freed(const struct pt_setup *setup, const struct pt_layout *layout)
+{
+    double limit = layout->max_in_flight ? layout->max_in_flight : layout->pp;
+
+    if (layout->schedule != PT_SCHEDULE_ZB_AUTO ||
+        pt_micro_batches(&setup->job, layout) < limit)
+        return 0.0;
+    return setup->stack.mem_split_freed * (2.0 * limit / layout->pp - 1.0);
+}
+
+static void add_flight(const struct pt_memory_terms *terms, struct pt_memory_row *row)
+{
+    row->flight_first = terms->embedding_activation_bytes;
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+        row->flight[k] = terms->activation_bytes[k];
+        row->flight_recomputed[k] =
+            terms->checkpoint_bytes[k] - terms->activation_bytes[k];
+        row->layer[k] -= terms->split_freed * row->flight[k];
+        row->recomputed[k] -= terms->split_freed * row->flight_recomputed[k];
+    }
+}
+
 static void build_rows(const struct pt_setup *setup, double chunks,
                        struct pt_memory_terms *terms)
 {
@@ -222,12 +236,13 @@ static void build_rows(const struct pt_setup *setup, double chunks,
 
     row = add_row(terms, PT_PHASE_STEADY, &states); /* the backward of a layer */
     add_flight(terms, row);
+    row->moment = PT_MOMENT_LAYER;
     row->constant += terms->backward_bytes;
     row->any_recomputed = terms->working_bytes;
 
     row = add_row(terms, PT_PHASE_STEADY, &states); /* the head's moment */
     add_flight(terms, row);
-    row->head = true;
+    row->moment = PT_MOMENT_HEAD;
     *(terms->spread ? &row->constant : &row->last) +=
         terms->logits_bytes + terms->head_saved_bytes;
 
@@ -235,6 +250,7 @@ static void build_rows(const struct pt_setup *setup, double chunks,
      * again, a gradient of the whole table comes. */
     row = add_row(terms, PT_PHASE_STEADY, &states);
     add_flight(terms, row);
+    row->moment = PT_MOMENT_EMBEDDING;
     row->first += terms->embedding_backward_bytes;
     for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
         row->layer[k] -= terms->activation_bytes[k] / chunks;
@@ -325,6 +341,7 @@ void pt_memory_terms_init(const struct pt_setup *setup, const struct pt_layout *
     terms->context_bytes = stack->mem_context;
     terms->host_rank_bytes = stack->mem_host_rank;
     terms->host_bytes_per_offloaded_byte = 1.0 + stack->mem_host_pinned;
+    terms->split_freed = split_freed(setup, layout);
     build_rows(setup, layout->vpp, terms);
     prune_rows(terms);
 }

@@ -36,6 +36,10 @@ enum pt_memory_part {
 };
 #define PT_N_TENSOR_PARTS PT_MEM_FRAGMENTATION
 
+/* Of the steady step: the backward of a layer, the head and loss, the backward of the
+ * embedding. */
+enum pt_moment { PT_MOMENT_ANY, PT_MOMENT_LAYER, PT_MOMENT_HEAD, PT_MOMENT_EMBEDDING };
+
 /* Allocated bytes of a stage at one moment. With n layers of a kind, r of them recomputed
  * in full, f = pt_in_flight and o the offloaded fraction, it is the sum of
  *
@@ -47,7 +51,7 @@ enum pt_memory_part {
  * flight_recomputed is checkpoint minus activation: not positive. */
 struct pt_memory_row {
     enum pt_phase phase;
-    bool head; /* the moment of the head and loss */
+    enum pt_moment moment;
     double constant, first, last, layer[PT_N_LAYER_KINDS], recomputed[PT_N_LAYER_KINDS];
     double flight_first, flight[PT_N_LAYER_KINDS], flight_recomputed[PT_N_LAYER_KINDS];
     double any_recomputed;
@@ -82,10 +86,11 @@ struct pt_memory_terms {
      * layer recomputed in full; head and loss (last stage). The peak is that of the head
      * or that of a layer, not both. */
     double backward_bytes, working_bytes, logits_bytes;
-    double head_saved_bytes;     /* last stage, with logits_bytes: final norm's input and
-                                    output */
-    double gather_bytes;         /* ZeRO-3: gathered layers and prefetch, every stage */
-    double gather_ends_bytes[2]; /* ... embedding (first), head (last) */
+    double head_saved_bytes; /* last stage, with logits_bytes: final norm's input and
+                                output */
+    double split_freed;      /* micro-batches' worth of in_flight that is free already */
+    double gather_bytes;     /* ZeRO-3: gathered layers and prefetch, every stage */
+    double gather_ends_bytes[2];     /* ... embedding (first), head (last) */
     double embedding_backward_bytes; /* first stage: the gradient of the whole table */
     double bucket_bytes, workspace_bytes; /* every stage */
     bool spread; /* the vocabulary is spread: logits_bytes on every stage */

@@ -1,16 +1,20 @@
-/* Micro-batches in flight.
+/* Micro-batches in flight, in units of one stage's activations of one micro-batch.
  *
- * In units of one stage's activations of one micro-batch; s counts from 0, p stages, m
- * micro-batches, v chunks a stage.
- *   GPipe        m                                  (Huang et al. 2019)
- *   1F1B         p - s                              (Narayanan et al. 2021)
- *   interleaved  (2 (p - s - 1) + (v - 1) p + 1)/v  (ibid.; Megatron-LM's warm-up plus
- * one) ZB-H1        p, ZB-H2 2p - 1                    (Qi et al., ICLR 2024, with the
- * part that waits for the weight gradient counted in full) ZB-V         p (Qi et al.,
- * NeurIPS 2024: the V family; the V-Half       p/2 + 1.5, V-Min p/3 + 2              small
- * constants of its schedules included) ZB auto      its limit Vocabulary spread over the
- * stages adds one micro-batch per barrier, interlaced multiplies by 3/2 (Yeung et al.,
- * "Balancing Pipeline Parallelism with Vocabulary Parallelism", 2024). */
+ * s counts from 0; p stages, m micro-batches, v chunks a stage:
+ *
+ *   GPipe        m                                  Huang et al. 2019
+ *   1F1B         p - s                              Narayanan et al. 2021
+ *   interleaved  (2 (p - s - 1) + (v - 1) p + 1)/v  ibid.: Megatron-LM's warm-up + 1
+ *   ZB-H1        p                                  Qi et al., ICLR 2024
+ *   ZB-H2        2 p - 1                            ibid.
+ *   ZB auto      its limit                          ibid.
+ *   ZB-V         p                                  Qi et al., NeurIPS 2024
+ *   V-Half       p/2 + 3/2                          ibid.
+ *   V-Min        p/3 + 2                            ibid.
+ *
+ * What waits for its weight gradient alone counts in full. Vocabulary spread over the
+ * stages adds a micro-batch per barrier, interlaced multiplies by 3/2 (Yeung et al. 2024,
+ * "Balancing Pipeline Parallelism with Vocabulary Parallelism"). */
 #include <math.h>
 
 #include "libpt/memory.h"
@@ -39,16 +43,13 @@ double pt_in_flight(const struct pt_layout *layout, uint32_t micro_batches,
         n = 2.0 * p - 1.0;
         break;
     case PT_SCHEDULE_V_HALF:
-        n = fmin(p, floor(p / 2.0) + 1.5);
+        n = floor(p / 2.0) + 1.5;
         break;
     case PT_SCHEDULE_V_MIN:
         n = fmin(p, ceil(p / 3.0) + 2.0);
         break;
     case PT_SCHEDULE_ZB_AUTO:
-        /* Of the limit, what waits for its weight gradient alone holds less: 0.3 of a
-         * micro-batch at a limit of p, one at 2p (Qi et al., table 5, peak memory). */
         n = layout->max_in_flight ? (double)layout->max_in_flight : p;
-        n = fmax(n * (1.0 - 0.7 / p) + 0.4, 1.0);
         break;
     default:
         n = 1.0;

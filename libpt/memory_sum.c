@@ -91,43 +91,65 @@ double pt_memory_device_bytes(const struct pt_memory_terms *terms, double alloca
            terms->context_bytes;
 }
 
-/* The parts of a row: what the terms say of states and activations; buffers and
- * temporaries are the rest, so that the parts add up to the row. */
+/* Weights, gradients and optimizer of a stage, nothing offloaded. */
+static void stage_states(const struct pt_memory_terms *terms,
+                         const struct pt_stage_content *c, double state[3])
+{
+    const double *layer[3] = { terms->weight_bytes, terms->grad_bytes,
+                               terms->optimizer_bytes };
+
+    for (int i = 0; i < 3; i++) {
+        state[i] = (c->first ? terms->embedding_state_bytes[i] : 0.0) +
+                   (c->last ? terms->head_state_bytes[i] : 0.0);
+        for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+            state[i] += c->layers[k] * layer[i][k];
+    }
+}
+
+/* Saved activations and the transient of a layer's backward. */
+static double row_activations(const struct pt_memory_terms *terms,
+                              const struct pt_memory_row *row,
+                              const struct pt_stage_content *c)
+{
+    double bytes = row->moment == PT_MOMENT_LAYER ? terms->backward_bytes : 0.0;
+    bool any = false;
+
+    if (c->first)
+        bytes += c->in_flight * row->flight_first;
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+        double states =
+            terms->weight_bytes[k] + terms->grad_bytes[k] + terms->optimizer_bytes[k];
+
+        bytes += c->layers[k] * (row->layer[k] - states + c->in_flight * row->flight[k]);
+        bytes += c->recomputed[k] *
+                 (row->recomputed[k] + c->in_flight * row->flight_recomputed[k]);
+        any = any || c->recomputed[k] > 0.0;
+    }
+    return bytes + (any ? row->any_recomputed : 0.0);
+}
+
+/* The parts of a row: what the terms say of states, activations, logits and gathering.
+ * Buffers and temporaries are the rest, so that the parts add up to the row. */
 static void row_parts(const struct pt_memory_terms *terms,
                       const struct pt_memory_row *row, const struct pt_stage_content *c,
                       double allocated, double *part)
 {
-    double state[3] = { 0 }, flight = 0.0,
-           scale = row->phase == PT_PHASE_BUILD ? 0.0 : 1.0;
-    bool any = false;
+    double state[3], built = row->phase == PT_PHASE_BUILD ? 0.0 : 1.0;
+    bool head = c->last || terms->spread;
 
-    for (int i = 0; i < 3; i++) {
-        const double *layer = i == 0   ? terms->weight_bytes
-                              : i == 1 ? terms->grad_bytes
-                                       : terms->optimizer_bytes;
-
-        for (int k = 0; k < PT_N_LAYER_KINDS; k++)
-            state[i] += c->layers[k] * layer[k];
-        state[i] += c->first ? terms->embedding_state_bytes[i] : 0.0;
-        state[i] += c->last ? terms->head_state_bytes[i] : 0.0;
-    }
-    for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-        flight +=
-            c->layers[k] * row->flight[k] + c->recomputed[k] * row->flight_recomputed[k];
-        any = any || c->recomputed[k] > 0.0;
-    }
-    flight += c->first ? row->flight_first : 0.0;
+    stage_states(terms, c, state);
     part[PT_MEM_WEIGHTS] = state[0];
-    part[PT_MEM_GRADS] = scale * state[1];
-    part[PT_MEM_OPTIMIZER] = scale * (1.0 - c->offload_frac) * state[2];
-    part[PT_MEM_ACTIVATIONS] = c->in_flight * flight + (any ? row->any_recomputed : 0.0);
+    part[PT_MEM_GRADS] = built * state[1];
+    part[PT_MEM_OPTIMIZER] = built * (1.0 - c->offload_frac) * state[2];
+    part[PT_MEM_ACTIVATIONS] =
+        row->phase == PT_PHASE_STEADY ? row_activations(terms, row, c) : 0.0;
     part[PT_MEM_LOGITS] = 0.0;
-    if (row->phase == PT_PHASE_STEADY && !row->head)
-        part[PT_MEM_ACTIVATIONS] += terms->backward_bytes;
-    else if (row->head && (c->last || terms->spread))
+    if (head && row->moment == PT_MOMENT_HEAD)
         part[PT_MEM_LOGITS] = terms->logits_bytes + terms->head_saved_bytes;
+    else if (head && row->phase == PT_PHASE_EVAL)
+        part[PT_MEM_LOGITS] = terms->logits_bytes;
     part[PT_MEM_GATHER] =
-        scale * (terms->gather_bytes + (c->first ? terms->gather_ends_bytes[0] : 0.0) +
+        built * (terms->gather_bytes + (c->first ? terms->gather_ends_bytes[0] : 0.0) +
                  (c->last ? terms->gather_ends_bytes[1] : 0.0));
     part[PT_MEM_WORKSPACE] = allocated;
     for (int i = 0; i < PT_MEM_WORKSPACE; i++)
@@ -163,13 +185,10 @@ static void stage_memory(const struct pt_memory_terms *terms,
     stage->part_bytes[PT_MEM_COMMUNICATORS] = terms->communicator_bytes;
     stage->part_bytes[PT_MEM_CONTEXT] = terms->context_bytes;
 
-    double offloaded = 0.0;
+    double state[3];
 
-    for (int k = 0; k < PT_N_LAYER_KINDS; k++)
-        offloaded += content->layers[k] * terms->optimizer_bytes[k];
-    offloaded += content->first ? terms->embedding_state_bytes[2] : 0.0;
-    offloaded += content->last ? terms->head_state_bytes[2] : 0.0;
-    stage->host_bytes = terms->host_rank_bytes + content->offload_frac * offloaded *
+    stage_states(terms, content, state);
+    stage->host_bytes = terms->host_rank_bytes + content->offload_frac * state[2] *
                                                      terms->host_bytes_per_offloaded_byte;
 }
 
