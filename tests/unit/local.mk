@@ -56,3 +56,8 @@ pt_run_programs += %reldir%/check_schedule
 %canon_reldir%_check_schedule_SOURCES = %reldir%/check_schedule.c %reldir%/unit.h
 %canon_reldir%_check_schedule_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_schedule_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_trace
+%canon_reldir%_check_trace_SOURCES = %reldir%/check_trace.c %reldir%/unit.h
+%canon_reldir%_check_trace_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_trace_LDADD = $(unit_libs)
