@@ -120,7 +120,7 @@ static double smallest(const struct planner_problem *p, int kind, double lo)
  * one; the relaxation gives all further layers to the stage with the gentlest slope. */
 static double least_recomputed(const struct planner_problem *p, int kind)
 {
-    double left = p->layers[kind], f = most_offload(p), gentlest = INFINITY;
+    double left = p->layers[kind], f = most_offload(p), gentlest = HUGE_VAL;
 
     if (p->recompute_all)
         return p->layers[kind];
@@ -128,7 +128,7 @@ static double least_recomputed(const struct planner_problem *p, int kind)
         return 0.0;
     for (uint32_t s = 0; s < p->layout.pp; s++) {
         const struct planner_stage *stage = &p->stage[s];
-        double most = INFINITY, slope = 0.0;
+        double most = HUGE_VAL, slope = 0.0;
 
         for (unsigned j = 0; j < stage->n_rows; j++) {
             const struct planner_memory_row *row = &stage->row[j];

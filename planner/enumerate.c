@@ -180,7 +180,7 @@ static void price(struct walk *w, struct planner_group *g, const struct pt_layou
     g->forward_s = e->forward_s + e->forward_comm_s + h->forward_s + h->forward_comm_s;
     g->input_s = e->input_s + e->input_comm_s + h->input_s + h->input_comm_s;
     g->weight_s = e->weight_s + h->weight_s;
-    g->layer_s = INFINITY;
+    g->layer_s = HUGE_VAL;
     for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
         const struct pt_time *t = &g->costs.layer[k];
         double n = pt_model_layers(model, (enum pt_layer_kind)k);
@@ -208,7 +208,7 @@ static double whole_layers_s(const struct planner_group *g, const struct pt_layo
     bool v = pt_schedule_is_v(l->schedule);
     double a = g->layer_s, n = g->layers, middle = l->pp - (v ? 1.0 : 2.0);
     double first = v ? g->embedding_s + g->head_s : g->embedding_s;
-    double last = v ? (double)INFINITY : g->head_s, best, j;
+    double last = v ? HUGE_VAL : g->head_s, best, j;
 
     for (j = floor(n / l->pp);; j++)
         if (middle * j + whole(j * a, first, a) + whole(j * a, last, a) >= n)

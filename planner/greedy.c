@@ -310,7 +310,7 @@ static void improve(struct greedy *g)
 bool planner_greedy(const struct planner_problem *p, const struct planner_bound *bound,
                     struct pt_split *split, struct pt_stage_load *scratch, double *step_s)
 {
-    struct greedy g = { .p = p, .split = split, .load = scratch, .best_s = INFINITY };
+    struct greedy g = { .p = p, .split = split, .load = scratch, .best_s = HUGE_VAL };
     uint32_t pieces = p->layout.pp * p->layout.vpp;
     bool found = false;
 

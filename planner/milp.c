@@ -177,7 +177,7 @@ static void tail_rows(struct model *m, int col, const struct pt_stage_row *rows,
 
     for (unsigned j = 0; j < n_rows; j++) {
         const struct pt_stage_row *x = &rows[j];
-        double per_byte = INFINITY, fixed;
+        double per_byte = HUGE_VAL, fixed;
         double per_param[2];
 
         for (int i = 0; i < 2; i++)
@@ -345,7 +345,7 @@ static void order_rows(struct model *m)
  * largest kind as the cutoff's time allows, recomputing cannot help. */
 static bool needs_relief(const struct planner_problem *p, double most_slowest_s)
 {
-    double shortest = INFINITY, layers = 0.0;
+    double shortest = HUGE_VAL, layers = 0.0;
 
     for (int k = 0; k < PT_N_LAYER_KINDS; k++)
         if (p->layers[k] > 0) {
@@ -554,7 +554,7 @@ enum pt_status planner_milp(const struct planner_problem *p, const struct planne
     m.second = bound->slowest_s;
     m.byte = p->limit_bytes;
     m.offload = p->offload;
-    m.most_slowest_s = INFINITY;
+    m.most_slowest_s = HUGE_VAL;
     if (isfinite(cutoff_s))
         m.most_slowest_s = (cutoff_s - p->form.fixed_s) / p->form.pipeline[0].slowest;
     m.relief = p->recompute_some && needs_relief(p, m.most_slowest_s);

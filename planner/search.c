@@ -56,7 +56,7 @@ static double cutoff_s(const struct search *s)
 {
     double best = planner_top_cutoff(&s->top);
 
-    return s->options->exhaustive ? (double)INFINITY : best * (1.0 - s->options->gap);
+    return s->options->exhaustive ? HUGE_VAL : best * (1.0 - s->options->gap);
 }
 
 static double least_bound(const struct search *s)
@@ -253,7 +253,7 @@ enum pt_status planner_search(const struct pt_setup *setup, const struct planner
 {
     struct search s = { .setup = setup, .space = space, .options = options,
                         .stats = &result->stats, .probe_at = PROBE_FIRST,
-                        .start_s = now_s(), .unproved_s = (double)INFINITY, .err = err };
+                        .start_s = now_s(), .unproved_s = HUGE_VAL, .err = err };
     const struct planner_visitor visitor = { on_candidate, on_memory, &s };
     struct planner_counts counts;
     enum pt_status st;

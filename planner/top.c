@@ -73,5 +73,5 @@ enum pt_status planner_top_add(struct planner_top *top, const struct pt_layout *
 
 double planner_top_cutoff(const struct planner_top *top)
 {
-    return top->n < top->most ? (double)INFINITY : top->entry[top->n - 1].step_s * (1.0 + 2e-9);
+    return top->n < top->most ? HUGE_VAL : top->entry[top->n - 1].step_s * (1.0 + 2e-9);
 }
