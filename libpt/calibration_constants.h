@@ -62,14 +62,16 @@
     X(loss_mult, 1.0, 0.3, 4.0, "", "the same for the loss over the logits")             \
     X(score_bytes, 0.0, 0.0, 40.0, "B",                                                  \
       "extra traffic per attention score of an unfused forward softmax")                 \
-    X(attention_gen, 0.0, 0.0, 1.0, "",                                                  \
-      "0: flash attention 1 and 2, 1: flash attention 3 and cuDNN")                      \
+    X(attention_gen, 1.0, 0.0, 2.0, "",                                                  \
+      "0: flash attention 1, Triton; 1: flash attention 2; 2: 3 and cuDNN")              \
     X(attention_mult, 1.0, 0.3, 1.5, "", "rate of flash attention over the device's")    \
     X(attention_narrow, 0.14, -0.3, 0.6, "",                                             \
       "its rate falls with the head size below 128 to this power")                       \
     X(cp_uneven, 0.0, 0.0, 1.5, "", "context parallelism: uneven causal work, 1 = none balanced") \
     X(cast_bytes, 5.5, 1.0, 12.0, "B", "traffic of an fp8 cast per element")             \
     X(block_cast_mult, 1.3, 0.8, 3.0, "", "the same with block scales, over it")         \
+    X(recompute_mult, 1.0, 0.5, 1.3, "",                                                 \
+      "full recomputation over a forward; less when it stops at the last saved tensor")  \
     X(tp_exposed_forward, 1.0, 0.05, 2.0, "", "tensor-parallel time not hidden")         \
     X(tp_exposed_backward, 0.9, 0.05, 2.0, "", "the same in the backward pass")          \
     X(dp_exposed, 0.5, 0.0, 1.5, "", "gradient reduction that cannot hide at all")       \
@@ -96,16 +98,17 @@
     X(gemm4_frac, 0.55, 0.1, 0.95, "", "ceiling of 4-bit products")                      \
     X(gemm_floor_s, 6e-6, 1e-6, 2e-5, "s", "launch and tail of one product")             \
     X(wave_weight, 0.4, 0.0, 1.0, "", "share of a product's time that tiles quantise")   \
-    X(k_half, 100.0, 0.0, 600.0, "", "inner dimension that reaches half the rate")       \
+    X(k_half, 50.0, 0.0, 600.0, "", "inner dimension that reaches half the rate")       \
     X(hbm_frac, 0.80, 0.3, 1.0, "", "memory-bound kernels over the HBM peak")            \
-    X(attention_frac, 0.60, 0.1, 0.9, "",                                                \
-      "causal flash attention forward over the dense peak, third generation")            \
-    X(attention_frac_gen0, 0.35, 0.1, 0.9, "", "the same, generations before")           \
-    X(attention_half, 700.0, 100.0, 3000.0, "", "sequence at which it reaches half")     \
+    X(attention_frac, 0.55, 0.1, 0.9, "",                                                \
+      "causal flash attention forward over the dense peak, generation 2")                \
+    X(attention_frac1, 0.45, 0.1, 0.9, "", "the same, generation 1")                     \
+    X(attention_frac0, 0.25, 0.05, 0.9, "", "the same, generation 0")                    \
+    X(attention_half, 500.0, 100.0, 3000.0, "", "sequence at which it reaches half")     \
     X(attention_backward, 0.8, 0.3, 1.2, "", "rate of its backward over its forward")    \
     X(eager_frac, 0.45, 0.1, 0.9, "", "batched products of eager attention over peak")   \
     X(eager_odd_frac, 0.10, 0.02, 1.0, "", "of that, head sizes not a multiple of 8")    \
-    X(collective_s, 25e-6, 2e-6, 2e-4, "s", "start-up of a collective")                  \
+    X(collective_s, 45e-6, 2e-6, 2e-4, "s", "start-up of a collective")                  \
     X(message_frac, 0.2, 0.0, 2.0, "", "of the half-rate message size, per collective")
 
 #define PT_NETWORK_CONSTANTS(X)                                                          \

@@ -26,10 +26,15 @@ static uint32_t per_domain(const struct pt_cluster *c, uint32_t ranks, uint32_t 
     return g;
 }
 
+/* Without a switch a rank reaches the others of a small group over the direct links alone. */
 static double bus_rate(const struct pt_link *l, enum pt_collective kind, uint32_t g)
 {
     double gather = l->allgather_bytes_per_s > 0.0 ? l->allgather_bytes_per_s
                                                    : l->allreduce_bytes_per_s;
+    double direct = l->p2p_bytes_per_s * (g - 1.0);
+
+    if (g < 8 && direct > 0.0 && direct < 0.5 * gather)
+        return direct;
 
     switch (kind) {
     case PT_ALLREDUCE:
@@ -58,15 +63,18 @@ double pt_collective_s(const struct pt_setup *setup, enum pt_collective kind, do
     if (g > 1.0)
         inside = mul * (g - 1.0) / g * s /
                  (0.9 * bus_rate(&c->link, kind, (uint32_t)g));
+    /* Rings of two start in a third of the time of large ones (Vidur's and nccl-tests' curves). */
+    double start = setup->device.collective_s * (1.0 - 1.4 / fmax(2.0, ranks));
+
     if (domains == 1)
-        return setup->device.collective_s + inside;
+        return start + inside;
     rate = c->nic_bytes_per_s / c->domain_gpus * w->rate_frac *
            fmax(0.2, 1.0 - w->degrade * log2(k));
     if (kind != PT_ALLTOALL)
         rate *= g; /* every rank of the domain drives its own share of the NICs */
     double across = mul * (k - 1.0) / k * s / rate;
 
-    return setup->device.collective_s + w->latency_s * log2(k) * mul +
+    return start + w->latency_s * log2(k) * mul +
            fmax(inside, across) + 0.1 * fmin(inside, across);
 }
 

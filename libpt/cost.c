@@ -51,6 +51,17 @@ static enum pt_precision wide_precision(const struct pt_job *job)
     }
 }
 
+/* A block of query rows of one head runs on one multiprocessor, and the last rows of a causal
+ * mask take twice the mean: with fewer than two blocks each, some of them idle. */
+static double attention_fill(const struct pt_gpu *g, const struct pt_op *op)
+{
+    double rows = peak16(g) > 1.5e15 ? 256.0 : 128.0;
+    double sms = g->sm_count > 0 ? (double)g->sm_count : 100.0;
+    double waves = 0.5 * op->count * ceil(op->m / rows) / sms;
+
+    return waves < 1.0 ? waves : 1.0;
+}
+
 static void attention(const struct pt_setup *s, const struct pt_layout *l,
                       const struct pt_op *op, struct sums *sum)
 {
@@ -59,11 +70,15 @@ static void attention(const struct pt_setup *s, const struct pt_layout *l,
 
     if (s->job.attention == PT_ATTENTION_FLASH) {
         double gen = s->stack.attention_gen;
-        double frac = (gen * d->attention_frac + (1.0 - gen) * d->attention_frac_gen0) *
+        double frac = (gen >= 1.5 ? d->attention_frac
+                       : gen >= 0.5 ? d->attention_frac1 : d->attention_frac0) *
                       s->stack.attention_mult;
         double narrow = dim < 128.0 ? pow(dim / 128.0, s->stack.attention_narrow) : 1.0;
-        double uneven = 1.0 + s->stack.cp_uneven * (1.0 - 1.0 / l->cp);
+        double others = 1.0 - 1.0 / l->cp;
+        double uneven = 1.0 + s->stack.cp_uneven * others * others;
         double rate = peak * frac * narrow * op->n / (op->n + d->attention_half) / uneven;
+
+        rate *= attention_fill(&s->cluster.gpu, op);
 
         sum->core_forward_s += op->forward_flop / rate + d->gemm_floor_s;
         sum->core_backward_s += 2.5 * op->forward_flop / (rate * d->attention_backward) +
@@ -243,7 +258,8 @@ static void layer_costs(const struct pt_setup *s, const struct pt_layout *l,
     c->tp_s[kind] = sum.tp_forward_s + sum.tp_input_s;
     c->cp_s[kind] = sum.cp_forward_s + sum.cp_input_s;
     c->ep_s[kind] = sum.ep_forward_s + sum.ep_input_s;
-    c->recompute_full_s[kind] = t->forward_s + t->forward_comm_s;
+    c->recompute_full_s[kind] =
+        s->stack.recompute_mult * (t->forward_s + t->forward_comm_s);
     switch (l->recompute) {
     case PT_RECOMPUTE_SELECTIVE:
         c->recompute_s[kind] = sum.core_forward_s;
@@ -390,7 +406,7 @@ void pt_costs_init(const struct pt_setup *setup, const struct pt_layout *layout,
     costs->reduce_hidden_frac =
         fmax(0.0, 1.0 - (layout->pp > 1 ? setup->stack.dp_exposed
                                         : setup->stack.dp_exposed_flat));
-    costs->micro_batch_s = setup->stack.micro_batch_s;
+    costs->micro_batch_s = setup->stack.micro_batch_s * layout->vpp;
     costs->step_s = setup->stack.step_s +
                     setup->stack.owner_s * (layout->zero >= 1 ? pt_zero_group(layout, false) : 0);
     costs->slack_frac = setup->stack.slack +

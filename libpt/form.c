@@ -10,19 +10,44 @@
 
 #include "libpt/form.h"
 
-/* sum of tau once, divided by v, in the units of a row: the warm-up and drain of a pipeline. */
+/* Warm-up and drain: every other stage's work once (a v-th of it when interleaved), less the weight
+ * gradients that fill it: `free_w` of them per stage but one. `kept` of it stays. */
 static struct pt_pipeline_row drain(const struct pt_layout *l, const struct pt_costs *c,
-                                    double overhead_s, double v, double weight_free)
+                                    double overhead_s, double v, double free_w, double kept)
 {
     struct pt_pipeline_row row = { 0 };
+    bool split = pt_schedule_splits_backward(l->schedule);
     double p = l->pp, m = c->micro_batches;
+    /* Transfers of the first and last micro-batch show in full; with a split backward those of
+     * the steady state hide behind weight gradients, and the chain crosses each border twice. */
+    double hops = split ? 4.0 : 2.0 * (1.0 - c->p2p_exposed_frac);
 
-    row.slowest = m - 1.0 / v;
-    row.forward = row.input = 1.0 / v;
-    row.weight = 1.0 / v - weight_free * (p - 1.0) / p;
-    row.constant_s = p * overhead_s / v +
-                     (p - 1.0) * 2.0 * c->p2p_s * (1.0 - c->p2p_exposed_frac);
+    row.slowest = m - kept / v;
+    row.forward = row.input = kept / v;
+    row.weight = kept * (1.0 / v - free_w * (p - 1.0) / p);
+    row.constant_s = kept * p * overhead_s / v + (p - 1.0) * c->p2p_s * hops;
     return row;
+}
+
+/* Weight gradients that fill the gaps of warm-up and drain, per stage but one; the V schedules as
+ * the published schedulers' makespans for F = I = W say. */
+static double free_weights(const struct pt_layout *l)
+{
+    switch (l->schedule) {
+    case PT_SCHEDULE_ZB_H1:
+    case PT_SCHEDULE_ZB_AUTO:
+        return 2.0;
+    case PT_SCHEDULE_ZB_H2:
+        return 3.0;
+    case PT_SCHEDULE_ZB_V:
+        return 2.5;
+    case PT_SCHEDULE_V_HALF:
+        return 1.8;
+    case PT_SCHEDULE_V_MIN:
+        return 1.05;
+    default:
+        return 0.0;
+    }
 }
 
 static void pipeline_rows(const struct pt_layout *l, const struct pt_costs *c,
@@ -33,30 +58,17 @@ static void pipeline_rows(const struct pt_layout *l, const struct pt_costs *c,
 
     row[f->n_pipeline++] = (struct pt_pipeline_row){ .slowest = m };
     if (l->pp > 1) {
-        double v = l->schedule == PT_SCHEDULE_INTERLEAVED ? l->vpp : 1.0, free_w = 0.0;
+        double v = l->schedule == PT_SCHEDULE_INTERLEAVED ? l->vpp : 1.0, kept = 1.0;
 
-        switch (l->schedule) {
-        case PT_SCHEDULE_ZB_H1:
-            free_w = 2.0;
-            break;
-        case PT_SCHEDULE_ZB_H2:
-        case PT_SCHEDULE_ZB_V:
-            free_w = 3.0;
-            break;
-        case PT_SCHEDULE_ZB_AUTO: /* as H1 with pp activations, as H2 with 2 pp - 1 */
-            free_w = 2.0 + fmin(1.0, fmax(0.0, ((l->max_in_flight > 0 ? l->max_in_flight : p) -
-                                                p) / fmax(1.0, p - 1.0)));
-            break;
-        case PT_SCHEDULE_V_HALF:
-            free_w = 1.5;
-            break;
-        default:
-            break;
-        }
-        row[f->n_pipeline++] = drain(l, c, f->overhead_s, v, free_w);
+        /* A list scheduler that may keep more activations than stages runs more forwards ahead:
+         * with nearly twice as many, 2% of a pass are left (ZB-2p, arXiv:2401.10241, table 5). */
+        if (l->schedule == PT_SCHEDULE_ZB_AUTO && l->max_in_flight > l->pp)
+            kept = fmax(0.02, 1.0 - (l->max_in_flight - p) / (p - 1.0));
+        row[f->n_pipeline++] = drain(l, c, f->overhead_s, v, kept < 1.0 ? 0.0 : free_weights(l),
+                                     kept);
         if (pt_schedule_splits_backward(l->schedule))
             row[f->n_pipeline++] = (struct pt_pipeline_row){
-                .constant_s = p * f->overhead_s,
+                .constant_s = p * f->overhead_s + (p - 1.0) * 2.0 * c->p2p_s,
                 .widest = m - 1.0,
                 .forward = 1.0,
                 .input = 1.0,
@@ -99,7 +111,7 @@ void pt_form_init(const struct pt_layout *layout, const struct pt_costs *costs,
 {
     *form = (struct pt_form){ 0 };
     form->overhead_s = costs->micro_batch_s;
-    if (layout->pp > 1)
+    if (layout->pp > 1 && !pt_schedule_splits_backward(layout->schedule))
         form->overhead_s += 2.0 * layout->vpp * costs->p2p_s * costs->p2p_exposed_frac;
     pipeline_rows(layout, costs, form);
     tail_rows(costs, form);

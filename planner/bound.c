@@ -264,7 +264,7 @@ void planner_bound(const struct planner_problem *p, struct planner_bound *bound)
         if (slowest < 0.0)
             return;
     }
-    widest = fmax(f, i) / pp;
+    widest = (f + i) / pp;
     for (unsigned j = 0; j < p->form.n_pipeline; j++) {
         const struct pt_pipeline_row *r = &p->form.pipeline[j];
 

@@ -232,7 +232,7 @@ double planner_group_bound(const struct planner_group *g, const struct pt_layout
 {
     const struct pt_form *form = &g->form;
     double slowest = (g->forward_s + g->input_s + g->weight_s) / l->pp, pipeline = 0.0;
-    double widest = fmax(g->forward_s, g->input_s) / l->pp;
+    double widest = (g->forward_s + g->input_s) / l->pp;
 
     if (l->pp > 1)
         slowest = fmax(slowest, whole_layers_s(g, l));

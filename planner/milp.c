@@ -212,10 +212,7 @@ static void time_rows(struct model *m, uint32_t s)
     fixed = stage_terms(m, s, 1.0, 1.0, 1.0);
     row(m, GLP_LO, fixed + form->overhead_s / m->second);
     term(m, m->widest, 1.0);
-    fixed = stage_terms(m, s, 1.0, 0.0, 0.0);
-    row(m, GLP_LO, fixed);
-    term(m, m->widest, 1.0);
-    fixed = stage_terms(m, s, 0.0, 1.0, 0.0);
+    fixed = stage_terms(m, s, 1.0, 1.0, 0.0);
     row(m, GLP_LO, fixed);
     tail_rows(m, m->reduce, form->reduce, form->n_reduce, s);
     tail_rows(m, m->update, form->update, form->n_update, s);

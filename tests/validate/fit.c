@@ -70,7 +70,8 @@ static const struct {
     { "tp_exposed_backward", 0.3, false },
     { "dp_exposed", 0.3, false },
     { "dp_exposed_flat", 0.2, false },
-    { "fsdp_exposed", 0.1, false },
+    { "fsdp_exposed", 0.2, false },
+    { "recompute_mult", 0.08, false },
     { "p2p_exposed", 0.3, false },
     { "layer_s", 30e-6, false },
     { "micro_batch_s", 500e-6, false },
@@ -89,7 +90,8 @@ static const struct {
     { "k_half", 60.0, true },
     { "hbm_frac", 0.08, false },
     { "attention_frac", 0.12, false },
-    { "attention_frac_gen0", 0.12, false },
+    { "attention_frac1", 0.12, false },
+    { "attention_frac0", 0.12, false },
     { "attention_half", 0.0, false },
     { "attention_backward", 0.1, false },
     { "eager_frac", 0.3, true },
@@ -403,6 +405,9 @@ static void make_params(struct fit *f)
                 *p = (struct param){ scope, &k[c], priors[which].shared ? SIZE_MAX : key,
                                      value_of(f->calibration, scope, key, &k[c]), 0, k[c].low,
                                      k[c].high, priors[which].sigma, 0 };
+                if (p->base == 0.0 && (strcmp(k[c].name, "owner_s") == 0 ||
+                                       strcmp(k[c].name, "score_bytes") == 0))
+                    continue; /* what this software does not do */
                 if (!(k[c].low > 0.0)) { /* may be zero */
                     p->scale = p->sigma;
                     p->sigma = 1.0;
