@@ -77,3 +77,8 @@ pt_run_programs += %reldir%/check_trace
 %canon_reldir%_check_trace_SOURCES = %reldir%/check_trace.c %reldir%/unit.h
 %canon_reldir%_check_trace_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_trace_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_memory
+%canon_reldir%_check_memory_SOURCES = %reldir%/check_memory.c %reldir%/unit.h
+%canon_reldir%_check_memory_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_memory_LDADD = $(unit_libs)
