@@ -261,7 +261,7 @@ START_TEST(korthikanti_activations)
 }
 END_TEST
 
-/* Ibid., figure 7, as read off the bars (0.1 points): per cent of the tensor-parallel
+/* Ibid., figure 7, as read off the bars (0.15 points): per cent of the tensor-parallel
  * baseline. */
 static const struct {
     uint32_t hidden, heads;
@@ -279,21 +279,21 @@ START_TEST(korthikanti_fractions)
 
     pt_memory_terms_init(&s, &l, &base);
     CLOSE(200.0 * 2048.0 * figure7[_i].hidden / base.activation_bytes[0],
-          figure7[_i].full, 0.11);
+          figure7[_i].full, 0.15);
     CLOSE(100.0 * base.checkpoint_bytes[0] / base.activation_bytes[0], figure7[_i].full,
-          0.11);
+          0.15);
     l.recompute = PT_RECOMPUTE_SELECTIVE;
     pt_memory_terms_init(&s, &l, &t);
     CLOSE(100.0 * t.activation_bytes[0] / base.activation_bytes[0], figure7[_i].selective,
-          0.1);
+          0.15);
     l.sequence_parallel = true;
     pt_memory_terms_init(&s, &l, &t);
     CLOSE(100.0 * t.activation_bytes[0] / base.activation_bytes[0], figure7[_i].both,
-          0.1);
+          0.15);
     l.recompute = PT_RECOMPUTE_NONE;
     pt_memory_terms_init(&s, &l, &t);
     CLOSE(100.0 * t.activation_bytes[0] / base.activation_bytes[0], figure7[_i].sequence,
-          0.1);
+          0.15);
 }
 END_TEST
 
