@@ -22,6 +22,11 @@ for prog in ptplan ptsim ptexec ptq ptprof; do
         [ "$st" -eq 4 ] || { echo "$prog --help >/dev/full exits $st, not 4"; exit 1; }
         grep -q 'standard output' "$tmp/err"
     fi
+    # GLPK is under the GPL and these sources are not: one program alone links it.
+    if [ "$prog" != ptplan ] && command -v ldd >/dev/null && ldd "$run" | grep libglpk; then
+        echo "$prog links GLPK"
+        exit 1
+    fi
     n=$((n + 1))
 done
 [ "$n" -gt 0 ] || exit 77
