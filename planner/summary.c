@@ -271,6 +271,19 @@ static void proof_lines(FILE *f, const struct planner_result *result)
                       why[0] != '\0' ? " (" : "", why, why[0] != '\0' ? ")" : "");
 }
 
+static void assumed_lines(FILE *f, const struct planner_notes *assumed)
+{
+    char text[PLANNER_MAX_NOTES * (sizeof(assumed->text[0]) + 2)];
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (unsigned i = 0; assumed != NULL && i < assumed->n; i++)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+                                 i > 0 ? "; " : "", assumed->text[i]);
+    if (used > 0)
+        planner_paragraph(f, "assumed", "%s", text);
+}
+
 void planner_summary(FILE *f, const struct pt_setup *setup,
                      const struct planner_result *result,
                      const struct planner_notes *assumed)
@@ -282,8 +295,7 @@ void planner_summary(FILE *f, const struct pt_setup *setup,
     model_lines(f, setup);
     hardware_lines(f, setup);
     job_lines(f, setup, plan);
-    for (unsigned i = 0; assumed != NULL && i < assumed->n; i++)
-        planner_paragraph(f, i == 0 ? "assumed" : "", "%s", assumed->text[i]);
+    assumed_lines(f, assumed);
     fputc('\n', f);
     planner_paragraph(f, "layout", "%s", planner_layout_text(text, sizeof(text), plan));
     stage_table(f, plan);

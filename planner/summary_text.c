@@ -25,7 +25,7 @@ void planner_note(struct planner_notes *notes, const char *fmt, ...)
 
 void planner_paragraph(FILE *f, const char *label, const char *fmt, ...)
 {
-    char text[2048];
+    char text[8192];
     const char *p = text;
     bool first = true;
     va_list ap;

@@ -1,0 +1,200 @@
+#include "config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libpt/units.h"
+#include "planner/capacity.h"
+#include "planner/explain.h"
+#include "planner/report.h"
+#include "planner/run.h"
+
+#define MOST_GPUS    65536u
+#define REPORT_PLANS 8u
+
+/* --- --gpus auto and --params max: a number found, then put in the option's place --- */
+
+static enum pt_status find_gpus(struct planner_given *given, struct planner_request *r,
+                                char *text, size_t size, struct pt_error *err)
+{
+    uint32_t gpus = planner_smallest_gpus(&r->setup, &r->space, 1, MOST_GPUS);
+
+    if (gpus == 0)
+        return pt_fail(err, PT_CAPACITY, NULL, 0,
+                       "--gpus auto: no number of GPUs up to %u fits", MOST_GPUS);
+    snprintf(text, size, "%" PRIu32, gpus);
+    given->gpus = text;
+    return PT_OK;
+}
+
+static bool params_fit(const struct planner_given *given, const char *profile_dir,
+                       uint64_t params)
+{
+    struct planner_given with = *given;
+    struct pt_error ignored = PT_ERROR_INIT;
+    struct planner_request r;
+    char text[32];
+    bool fits;
+
+    snprintf(text, sizeof(text), "%" PRIu64, params);
+    with.params = text;
+    fits = planner_request_init(&r, &with, profile_dir, &ignored) == PT_OK &&
+           planner_try(&r.setup, &r.space).fits;
+    planner_request_fini(&r);
+    return fits;
+}
+
+/* Every trial is a request of its own: a larger model brings its own global batch. */
+static enum pt_status find_params(struct planner_given *given, const char *profile_dir,
+                                  char *text, size_t size, struct pt_error *err)
+{
+    double lo = 1e7, hi = 1e14;
+
+    if (!params_fit(given, profile_dir, (uint64_t)lo))
+        return pt_fail(err, PT_CAPACITY, NULL, 0,
+                       "--params max: not even 10M parameters fit here");
+    while (hi / lo > 1.005) {
+        double mid = sqrt(lo * hi);
+
+        if (params_fit(given, profile_dir, (uint64_t)mid))
+            lo = mid;
+        else
+            hi = mid;
+    }
+    snprintf(text, size, "%" PRIu64, (uint64_t)lo);
+    given->params = text;
+    return PT_OK;
+}
+
+static enum pt_status resolve(struct planner_given *given, struct planner_request *r,
+                              const char *profile_dir, char *text, size_t size,
+                              struct pt_error *err)
+{
+    enum pt_status st = PT_OK;
+    bool gpus = r->gpus_auto, params = r->params_max;
+
+    if (!gpus && !params)
+        return PT_OK;
+    st = gpus ? find_gpus(given, r, text, size, err)
+              : find_params(given, profile_dir, text, size, err);
+    if (st != PT_OK)
+        return st;
+    planner_request_fini(r);
+    st = planner_request_init(r, given, profile_dir, err);
+    if (st == PT_OK && gpus)
+        planner_note(&r->assumed, "%s GPUs are the fewest that fit", text);
+    if (st == PT_OK && params) {
+        char count[32];
+
+        planner_note(&r->assumed, "%s parameters are the most that fit",
+                     pt_format_count(count, strtod(text, NULL)));
+    }
+    return st;
+}
+
+/* --- outputs --- */
+
+static enum pt_status outputs(const struct planner_request *r,
+                              struct planner_result *result, FILE *out, FILE *notes,
+                              struct pt_error *err)
+{
+    uint32_t found = result->n, listed = r->search.top;
+    const struct planner_report report = { r->report, &r->setup,   &r->space, &r->search,
+                                           result,    &r->assumed, notes };
+    enum pt_status st = PT_OK;
+
+    if (r->report != NULL && (st = planner_report_write(&report, err)))
+        return st;
+    if (r->output != NULL && (st = pt_plan_write(r->output, &result->plan[0], err)))
+        return st;
+    if (r->output != NULL && !strcmp(r->output, "-"))
+        return PT_OK; /* standard output holds the plan, and nothing else */
+    if (r->format == PLANNER_TEXT) {
+        planner_summary(out, &r->setup, result, &r->assumed);
+        result->n = listed < found ? listed : found;
+        if (result->n > 1)
+            planner_top_table(out, result);
+        if (r->explain)
+            planner_explain(out, &r->setup, &r->space, &r->search, result);
+    } else {
+        result->n = listed < found ? listed : found;
+        st = r->format == PLANNER_CSV
+                 ? planner_write_csv(out, &r->setup, result, "", err)
+                 : planner_write_json(out, &r->setup, result, "", err);
+    }
+    result->n = found;
+    return st;
+}
+
+/* Exit 3: the sentence in err, what fits on `notes`, a record on `out` when asked for. */
+static enum pt_status infeasible(const struct planner_request *r,
+                                 const struct planner_result *result, FILE *out,
+                                 struct pt_error *err)
+{
+    struct planner_capacity capacity;
+    char text[sizeof(err->text)];
+    enum pt_status st = PT_OK;
+
+    planner_capacity_init(&capacity, &r->setup, &r->space, &result->shortfall);
+    planner_capacity_text(&capacity, text, sizeof(text));
+    if (r->format == PLANNER_CSV)
+        st = planner_write_csv(out, &r->setup, result, text, err);
+    else if (r->format == PLANNER_JSON)
+        st = planner_write_json(out, &r->setup, result, text, err);
+    if (st != PT_OK)
+        return st;
+    return pt_fail(err, PT_CAPACITY, NULL, 0, "%s", text);
+}
+
+static enum pt_status search(struct planner_request *r, struct planner_result *result,
+                             FILE *out, FILE *notes, struct pt_error *err)
+{
+    struct planner_options options = r->search;
+    struct pt_error why = PT_ERROR_INIT;
+    uint32_t at_least = r->report != NULL ? REPORT_PLANS : 2; /* the runner-up is named */
+    enum pt_status st, written;
+
+    if (options.top < at_least)
+        options.top = at_least;
+    st = planner_search(&r->setup, &r->space, &options, result, &why);
+    for (uint32_t i = 0; i < result->n; i++)
+        snprintf(result->plan[i].calibration, sizeof(result->plan[i].calibration), "%s",
+                 r->calibration_text);
+    if (st == PT_CAPACITY)
+        return infeasible(r, result, out, err);
+    if (result->n == 0)
+        return pt_fail(err, st, why.where[0] != '\0' ? why.where : NULL, why.line, "%s",
+                       why.text);
+    written = outputs(r, result, out, notes, err);
+    if (written != PT_OK || st == PT_OK)
+        return written;
+    return pt_fail(err, st, NULL, 0,
+                   "%s; the best so far is printed, and the best possible "
+                   "is at most %.1f%% faster",
+                   why.text, 100 * result->stats.gap);
+}
+
+enum pt_status planner_run(const struct planner_given *asked, const char *profile_dir,
+                           FILE *out, FILE *notes, struct pt_error *err)
+{
+    struct planner_given given = *asked;
+    struct planner_request request;
+    struct planner_result result;
+    char text[32];
+    enum pt_status st;
+
+    memset(&result, 0, sizeof(result));
+    st = planner_request_init(&request, &given, profile_dir, err);
+    if (st == PT_OK)
+        st = resolve(&given, &request, profile_dir, text, sizeof(text), err);
+    if (st == PT_OK) {
+        for (unsigned i = 0; notes != NULL && i < request.warnings.n; i++)
+            fprintf(notes, "ptplan: warning: %s\n", request.warnings.text[i]);
+        st = search(&request, &result, out, notes, err);
+    }
+    planner_result_fini(&result);
+    planner_request_fini(&request);
+    return st;
+}
