@@ -6,6 +6,9 @@
 #define PT_STACK_MEMORY_CONSTANTS(X)                                                     \
     X(mem_grad_bf16, 2.0, 2.0, 8.0, "B", "accumulated gradient in bf16 training")        \
     X(mem_grad_fp16, 2.0, 2.0, 8.0, "B", "accumulated gradient in fp16 training")        \
+    X(mem_grad_low, 2.0, 2.0, 8.0, "B", "accumulated gradient in 8- and 4-bit training") \
+    X(mem_low_saved, 0.0, 0.0, 2.0, "B", "saved element of a product's input in 8- and "  \
+                                         "4-bit training; 0: the 16-bit tensor")         \
     X(mem_fp32_weights, 0.0, 0.0, 1.0, "", "1: weights are kept in fp32 (their own "     \
                                            "master), used in 16 bits")                   \
     X(mem_state_extra, 0.0, 0.0, 6.0, "B", "further state per parameter, never sharded") \

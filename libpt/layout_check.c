@@ -118,7 +118,7 @@ static double replicated_bytes(const struct check *c)
 static enum pt_status check_heads(const struct check *c)
 {
     const struct pt_model *m = c->model;
-    uint32_t tp = c->layout->tp, kv = m->kv_heads, best = 1;
+    uint32_t tp = c->layout->tp, kv = m->kv_heads;
     struct list list, but = { 0 };
 
     if (m->heads % tp != 0) {
@@ -144,13 +144,9 @@ static enum pt_status check_heads(const struct check *c)
     if (c->err == NULL)
         return PT_USAGE;
     list = (struct list){ 0 };
-    for (uint32_t d = 1; d <= m->heads; d++) {
-        if (m->heads % d != 0 || (kv % d != 0 && !(c->layout->replicate_kv && d % kv == 0)))
-            continue;
-        list_add(&list, d);
-        best = d;
-    }
-    (void)best;
+    for (uint32_t d = 1; d <= m->heads; d++)
+        if (m->heads % d == 0 && (kv % d == 0 || (c->layout->replicate_kv && d % kv == 0)))
+            list_add(&list, d);
     return pt_fail(c->err, PT_USAGE, NULL, 0, "TP %" PRIu32 " does not divide %" PRIu32
                    " kv heads; valid TP: %s", tp, kv, list.text);
 }
@@ -182,17 +178,13 @@ static enum pt_status check_sequence(const struct check *c)
 {
     const struct pt_layout *l = c->layout;
     uint64_t unit = l->cp > 1 ? 2 * (uint64_t)l->cp : 1, seq = c->job->seq;
-    bool sp = l->sequence_parallel && l->tp > 1;
-    const char *why = l->cp > 1 ? "2 x CP" : "1";
+    const char *why = "2 x CP";
 
-    if (sp) {
-        /* seq / cp rows per rank are cut by tp */
-        uint64_t both = (uint64_t)l->cp * l->tp;
+    if (l->sequence_parallel && l->tp > 1) {
+        /* The seq / cp rows of a rank are cut by tp: the least common multiple of both. */
+        uint64_t rows = (uint64_t)l->cp * l->tp;
 
-        if (both % unit == 0)
-            unit = both;
-        else
-            unit = both * 2; /* cp odd multiples: tp odd */
+        unit = rows % unit == 0 ? rows : 2 * rows;
         why = l->cp > 1 ? "2 x CP and of CP x TP (sequence parallel)"
                         : "TP (sequence parallel)";
     }

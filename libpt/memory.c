@@ -17,6 +17,8 @@ void pt_dtypes_for_stack(const struct pt_stack *stack, enum pt_precision precisi
     pt_dtypes_default(precision, optimizer, dtypes);
     if (precision == PT_FP16)
         dtypes->grad = stack->mem_grad_fp16;
+    else if (precision == PT_FP8 || precision == PT_MXFP8 || precision == PT_NVFP4)
+        dtypes->grad = stack->mem_grad_low;
     else if (precision != PT_FP32 && precision != PT_TF32)
         dtypes->grad = stack->mem_grad_bf16;
 }

@@ -103,6 +103,28 @@ static double selective_ops_bytes(const struct pt_setup *setup,
            core_bytes(setup, layout, tokens);
 }
 
+/* In 8- and 4-bit training the inputs of the products may be kept as they were cast. The
+ * attention's output is then kept twice: cast for the projection, and as the core needs
+ * it. */
+static double ops_saved(const struct pt_setup *setup, const struct pt_ops *ops)
+{
+    enum pt_precision p = setup->job.precision;
+    double low = setup->stack.mem_low_saved, saved = 0.0;
+    bool cast = low > 0.0 && (p == PT_FP8 || p == PT_MXFP8 || p == PT_NVFP4);
+
+    for (unsigned i = 0; i < ops->n; i++) {
+        const struct pt_op *op = &ops->op[i];
+
+        if (!cast || op->kind != PT_OP_GEMM || !op->low)
+            saved += op->saved_bytes;
+        else if (op->saved_bytes > 0.0)
+            saved += 0.5 * low * op->saved_bytes;
+        else
+            saved += low * op->m * op->k * op->count;
+    }
+    return saved;
+}
+
 void pt_layer_memory(const struct pt_setup *setup, const struct pt_layout *layout,
                      enum pt_layer_kind kind, struct pt_layer_memory *memory)
 {
@@ -112,9 +134,7 @@ void pt_layer_memory(const struct pt_setup *setup, const struct pt_layout *layou
     struct pt_ops ops;
 
     pt_ops_layer(setup, layout, kind, &ops);
-    memory->saved_bytes = stack->mem_norm_bytes * h * split;
-    for (unsigned i = 0; i < ops.n; i++)
-        memory->saved_bytes += ops.op[i].saved_bytes;
+    memory->saved_bytes = stack->mem_norm_bytes * h * split + ops_saved(setup, &ops);
     if (layout->cp > 1) { /* the ring keeps its own copy of keys and values */
         struct attention w = attention_widths(&setup->model, layout);
 

@@ -7,16 +7,29 @@
 /* The bound allows for rounding of the sums that it compares. */
 #define SLACK 1e-9
 
-static double layer_s(const struct planner_problem *p, int kind)
+/* constant + forward F + input I + weight W + param . P of a stage. */
+struct line {
+    double constant, forward, input, weight, param[2];
+};
+#define MAX_LINES (3 * PT_FORM_ROWS * PT_FORM_ROWS)
+struct lines {
+    unsigned n;
+    struct line line[MAX_LINES];
+};
+
+static double value(const struct line *l, const struct pt_stage_load *x)
 {
-    return p->forward_s[kind] + p->input_s[kind] + p->weight_s[kind];
+    return l->constant + l->forward * x->forward_s + l->input * x->input_s +
+           l->weight * x->weight_s + l->param[0] * x->params[0] +
+           l->param[1] * x->params[1];
 }
 
-static double ends_s(const struct planner_problem *p, uint32_t s)
+static double per_layer(const struct planner_problem *p, const struct line *l, int kind)
 {
-    const struct pt_stage_load *e = &p->stage[s].ends;
+    const double *held = p->params.layer[kind];
 
-    return e->forward_s + e->input_s + e->weight_s + p->form.overhead_s;
+    return l->forward * p->forward_s[kind] + l->input * p->input_s[kind] +
+           l->weight * p->weight_s[kind] + l->param[0] * held[0] + l->param[1] * held[1];
 }
 
 /* Share of the optimizer that may leave the GPU at best. */
@@ -32,7 +45,8 @@ int planner_relief(const struct planner_problem *p, uint32_t s, int kind, uint32
     double optimizer = stage->ends_optimizer_bytes + n * p->optimizer_bytes[kind];
     double need = p->recompute_all ? n : 0.0, limit = p->limit_bytes * (1.0 + 1e-12);
 
-    /* Recomputing costs a working set once, so a row that fits without it may not with it. */
+    /* Recomputing costs a working set once, so a row that fits without it may not with
+     * it. */
     for (int pass = 0; pass < 2; pass++) {
         bool any = need > 0.0;
 
@@ -62,52 +76,91 @@ int planner_relief(const struct planner_problem *p, uint32_t s, int kind, uint32
     return (int)need;
 }
 
-uint32_t planner_most_layers(const struct planner_problem *p, uint32_t s, int kind,
-                             double slowest_s)
+/* Most layers of a kind on stage s with every line at most `most_s`, and in memory. Where
+ * recomputation shortens a line (a reduction has more to hide under), all of it counts.
+ */
+static uint32_t most_layers(const struct planner_problem *p, uint32_t s, int kind,
+                            const struct lines *lines, double most_s)
 {
-    double room = slowest_s - ends_s(p, s), a = layer_s(p, kind);
-    double f = most_offload(p), most;
+    double n = p->layers[kind], f = most_offload(p);
+    bool recompute = p->recompute_some || p->recompute_all;
 
-    if (room < 0.0)
-        return 0;
-    most = a > 0.0 ? floor(room / a * (1.0 + SLACK)) : p->layers[kind];
-    if (most > p->layers[kind])
-        most = p->layers[kind];
-    for (uint32_t n = (uint32_t)most; n > 0; n--) {
-        int r = planner_relief(p, s, kind, n, f);
+    for (unsigned j = 0; j < lines->n; j++) {
+        const struct line *l = &lines->line[j];
+        double again = recompute ? fmin(l->input * p->recompute_s[kind], 0.0) : 0.0;
+        double per = per_layer(p, l, kind) + again;
+        double room = most_s - value(l, &p->stage[s].ends);
 
-        if (r >= 0 && n * a + r * p->recompute_s[kind] <= room * (1.0 + SLACK))
-            return n;
+        if (per <= 0.0)
+            continue;
+        if (room < 0.0)
+            return 0;
+        n = fmin(n, floor(room / per * (1.0 + SLACK)));
+    }
+    for (; n > 0.0; n--) {
+        int r = planner_relief(p, s, kind, (uint32_t)n, f);
+        bool below = r >= 0;
+
+        for (unsigned j = 0; j < lines->n && below && r > 0; j++) {
+            const struct line *l = &lines->line[j];
+            double again = l->input * p->recompute_s[kind];
+            double room = most_s - value(l, &p->stage[s].ends);
+
+            below = again <= 0.0 ||
+                    n * per_layer(p, l, kind) + r * again <= room * (1.0 + SLACK);
+        }
+        if (below)
+            return (uint32_t)n;
     }
     return 0;
 }
 
-/* Whether all layers of a kind find a place when no stage takes longer than this. */
-static bool holds(const struct planner_problem *p, int kind, double slowest_s)
+static void slowest_lines(const struct planner_problem *p, struct lines *lines)
+{
+    lines->n = 1;
+    lines->line[0] = (struct line){ p->form.overhead_s, 1.0, 1.0, 1.0, { 0.0, 0.0 } };
+}
+
+uint32_t planner_most_layers(const struct planner_problem *p, uint32_t s, int kind,
+                             double slowest_s)
+{
+    struct lines lines;
+
+    slowest_lines(p, &lines);
+    return most_layers(p, s, kind, &lines, slowest_s);
+}
+
+/* Whether all layers of a kind find a place when no line of a stage exceeds this. */
+static bool holds(const struct planner_problem *p, int kind, const struct lines *lines,
+                  double most_s)
 {
     uint64_t sum = 0;
 
-    for (uint32_t s = 0; s < p->layout.pp; s++)
-        sum += planner_most_layers(p, s, kind, slowest_s);
+    for (uint32_t s = 0; s < p->layout.pp && sum < p->layers[kind]; s++)
+        sum += most_layers(p, s, kind, lines, most_s);
     return sum >= p->layers[kind];
 }
 
-/* The smallest slowest stage that holds a kind's layers, from below; < 0: none does. */
-static double smallest(const struct planner_problem *p, int kind, double lo)
+/* Of one kind's layers: the smallest maximum that holds them, at least lo, from below. */
+static double smallest(const struct planner_problem *p, int kind,
+                       const struct lines *lines, double lo)
 {
-    double hi, ends = 0.0;
+    double hi = lo;
 
-    if (p->layers[kind] == 0 || holds(p, kind, lo))
+    if (p->layers[kind] == 0 || holds(p, kind, lines, lo))
         return lo;
-    for (uint32_t s = 0; s < p->layout.pp; s++)
-        ends = fmax(ends, ends_s(p, s));
-    hi = ends + p->layers[kind] * (layer_s(p, kind) + fmax(p->recompute_s[kind], 0.0));
-    if (!holds(p, kind, hi))
-        return -1.0;
+    for (unsigned j = 0; j < lines->n; j++) {
+        const struct line *l = &lines->line[j];
+        double more = p->layers[kind] * (fmax(per_layer(p, l, kind), 0.0) +
+                                         fmax(l->input * p->recompute_s[kind], 0.0));
+
+        for (uint32_t s = 0; s < p->layout.pp; s++)
+            hi = fmax(hi, value(l, &p->stage[s].ends) + more);
+    }
     while (hi - lo > 1e-10 * hi) {
         double mid = 0.5 * (lo + hi);
 
-        if (holds(p, kind, mid))
+        if (holds(p, kind, lines, mid))
             hi = mid;
         else
             lo = mid;
@@ -115,9 +168,32 @@ static double smallest(const struct planner_problem *p, int kind, double lo)
     return lo;
 }
 
-/* Layers of a kind that must be recomputed whatever the split. A stage that holds `free` layers
- * (a real number) without recomputation must recompute at least `slope` layers for each further
- * one; the relaxation gives all further layers to the stage with the gentlest slope. */
+/* The bound of a maximum over stages of lines: see the header. */
+static double largest(const struct planner_problem *p, const struct lines *lines,
+                      const struct pt_stage_load *mean, double recompute_s)
+{
+    bool recompute = p->recompute_some || p->recompute_all;
+    double lo = 0.0;
+
+    for (unsigned j = 0; j < lines->n; j++) {
+        const struct line *l = &lines->line[j];
+        double v = value(l, mean);
+
+        if (l->input > 0.0)
+            v += l->input * recompute_s;
+        for (int k = 0; recompute && l->input < 0.0 && k < PT_N_LAYER_KINDS; k++)
+            v += l->input * p->layers[k] * p->recompute_s[k] / p->layout.pp;
+        lo = fmax(lo, v);
+    }
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+        lo = smallest(p, k, lines, lo);
+    return lo;
+}
+
+/* Layers of a kind that must be recomputed whatever the split. A stage that holds `free`
+ * layers (a real number) without recomputation must recompute at least `slope` layers for
+ * each further one; the relaxation gives all further layers to the stage with the
+ * gentlest slope. */
 static double least_recomputed(const struct planner_problem *p, int kind)
 {
     double left = p->layers[kind], f = most_offload(p), gentlest = HUGE_VAL;
@@ -132,7 +208,8 @@ static double least_recomputed(const struct planner_problem *p, int kind)
 
         for (unsigned j = 0; j < stage->n_rows; j++) {
             const struct planner_memory_row *row = &stage->row[j];
-            double grow = row->layer[kind] + f * p->optimizer_bytes[kind] * row->offloaded;
+            double grow =
+                row->layer[kind] + f * p->optimizer_bytes[kind] * row->offloaded;
             double room = p->limit_bytes - row->fixed -
                           f * stage->ends_optimizer_bytes * row->offloaded;
 
@@ -147,86 +224,87 @@ static double least_recomputed(const struct planner_problem *p, int kind)
     return left > 0.0 ? left * gentlest : 0.0;
 }
 
-static double row_value(const struct pt_stage_row *row, const struct pt_stage_load *mean,
-                        double recompute_s)
+static void reduce_lines(const struct planner_problem *p, struct lines *lines)
 {
-    double v = row->constant_s + row->forward * mean->forward_s + row->input * mean->input_s +
-               row->weight * mean->weight_s;
+    lines->n = p->form.n_reduce;
+    for (unsigned j = 0; j < lines->n; j++) {
+        const struct pt_stage_row *r = &p->form.reduce[j];
 
-    if (row->input < 0.0) /* recomputation gives a reduction more to hide under */
-        v += row->input * recompute_s;
-    for (int i = 0; i < 2; i++)
-        v += mean->params[i] * row->param_s[i];
-    return v;
+        lines->line[j] = (struct line){ r->constant_s,
+                                        r->forward,
+                                        r->input,
+                                        r->weight,
+                                        { r->param_s[0], r->param_s[1] } };
+    }
 }
 
-/* Least value of weight x one row + (1 - weight) x another over what may be offloaded. */
-static double blended(const struct planner_problem *p, const struct pt_stage_row *a,
-                      const struct pt_stage_row *b, double weight,
-                      const struct pt_stage_load *mean)
+/* share x one row of the update + (1 - share) x another, with what is best offloaded. */
+static struct line blend(const struct planner_problem *p, const struct pt_stage_row *a,
+                         const struct pt_stage_row *b, double share)
 {
-    double v = weight * row_value(a, mean, 0.0) + (1.0 - weight) * row_value(b, mean, 0.0);
+    double rest = 1.0 - share;
+    struct line l = { share * a->constant_s + rest * b->constant_s,
+                      share * a->forward + rest * b->forward,
+                      share * a->input + rest * b->input,
+                      share * a->weight + rest * b->weight,
+                      { 0.0, 0.0 } };
 
     for (int i = 0; i < 2; i++) {
-        double off = mean->params[i] *
-                     (weight * a->offloaded_s[i] + (1.0 - weight) * b->offloaded_s[i]);
+        double off = share * a->offloaded_s[i] + rest * b->offloaded_s[i];
 
-        v += p->offload ? fmin(off, 0.0) : p->offload_frac * off;
+        l.param[i] = share * a->param_s[i] + rest * b->param_s[i] +
+                     (p->offload ? fmin(off, 0.0) : p->offload_frac * off);
     }
-    return v;
+    return l;
 }
 
-/* The update of the mean stage, offloaded as much as helps. The largest of the rows is at least
- * any blend of two, and blends in which offloading cancels bound it best. */
-static double update_bound(const struct planner_problem *p, const struct pt_stage_load *mean)
+/* The largest of the rows is at least any blend of two; blends in which offloading
+ * cancels bound it best when it is free. */
+static void update_lines(const struct planner_problem *p, struct lines *lines)
 {
     const struct pt_stage_row *row = p->form.update;
-    double best = 0.0;
 
-    for (unsigned j = 0; j < p->form.n_update; j++)
-        for (unsigned k = j; k < p->form.n_update; k++) {
-            best = fmax(best, blended(p, &row[j], &row[k], 1.0, mean));
+    lines->n = 0;
+    for (unsigned j = 0; j < p->form.n_update; j++) {
+        lines->line[lines->n++] = blend(p, &row[j], &row[j], 1.0);
+        for (unsigned k = j + 1; p->offload && k < p->form.n_update; k++)
             for (int i = 0; i < 2; i++) {
                 double a = row[j].offloaded_s[i], b = row[k].offloaded_s[i];
 
                 if (a * b < 0.0)
-                    best = fmax(best, blended(p, &row[j], &row[k], b / (b - a), mean));
+                    lines->line[lines->n++] = blend(p, &row[j], &row[k], b / (b - a));
             }
-        }
-    return best;
+    }
 }
 
-static double tail_bound(const struct planner_problem *p)
+/* Totals of the model without recomputation. */
+static struct pt_stage_load totals(const struct planner_problem *p)
 {
-    struct pt_stage_load mean = { 0 };
-    double pp = p->layout.pp, recompute = 0.0, reduce = 0.0;
+    struct pt_stage_load t = { 0 };
 
     for (uint32_t s = 0; s < p->layout.pp; s++) {
         const struct pt_stage_load *e = &p->stage[s].ends;
 
-        mean.forward_s += e->forward_s / pp;
-        mean.input_s += e->input_s / pp;
-        mean.weight_s += e->weight_s / pp;
-        mean.params[0] += e->params[0] / pp;
-        mean.params[1] += e->params[1] / pp;
+        t.forward_s += e->forward_s;
+        t.input_s += e->input_s;
+        t.weight_s += e->weight_s;
+        t.params[0] += e->params[0];
+        t.params[1] += e->params[1];
     }
     for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-        double n = p->layers[k] / pp;
+        double n = p->layers[k];
 
-        mean.forward_s += n * p->forward_s[k];
-        mean.input_s += n * p->input_s[k];
-        mean.weight_s += n * p->weight_s[k];
-        mean.params[0] += n * p->params.layer[k][0];
-        mean.params[1] += n * p->params.layer[k][1];
-        if (p->recompute_some || p->recompute_all)
-            recompute += n * p->recompute_s[k];
+        t.forward_s += n * p->forward_s[k];
+        t.input_s += n * p->input_s[k];
+        t.weight_s += n * p->weight_s[k];
+        t.params[0] += n * p->params.layer[k][0];
+        t.params[1] += n * p->params.layer[k][1];
     }
-    for (unsigned j = 0; j < p->form.n_reduce; j++)
-        reduce = fmax(reduce, row_value(&p->form.reduce[j], &mean, recompute));
-    return reduce + update_bound(p, &mean);
+    return t;
 }
 
-/* Whether the hosts hold what every rank needs there, offloading nothing that is not pinned. */
+/* Whether the hosts hold what every rank needs there, offloading nothing that is not
+ * pinned. */
 static bool hosts_hold_ranks(const struct planner_problem *p)
 {
     uint64_t world = (uint64_t)p->layout.tp * p->layout.cp * p->layout.dp * p->layout.pp;
@@ -236,42 +314,71 @@ static bool hosts_hold_ranks(const struct planner_problem *p)
            (double)ranks * p->host_rank_bytes <= p->host_limit_bytes;
 }
 
+/* Whether the stages have the memory for each kind's layers, whatever the time. */
+static bool memory_holds(const struct planner_problem *p)
+{
+    const struct lines none = { 0 };
+
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+        if (!holds(p, k, &none, 0.0))
+            return false;
+    return hosts_hold_ranks(p);
+}
+
+/* Whether the pipeline waits for the widest chain at all. */
+static bool widest_counts(const struct planner_problem *p)
+{
+    for (unsigned j = 0; j < p->form.n_pipeline; j++)
+        if (p->form.pipeline[j].widest > 0.0)
+            return true;
+    return false;
+}
+
+static void tail(const struct planner_problem *p, const struct pt_stage_load *mean,
+                 struct planner_bound *bound)
+{
+    struct lines lines;
+
+    reduce_lines(p, &lines);
+    bound->reduce_s = largest(p, &lines, mean, 0.0);
+    update_lines(p, &lines);
+    bound->update_s = largest(p, &lines, mean, 0.0);
+}
+
 void planner_bound(const struct planner_problem *p, struct planner_bound *bound)
 {
-    double f = 0.0, i = 0.0, w = 0.0, pp = p->layout.pp, slowest, pipeline = 0.0;
-    double recompute = 0.0, widest;
+    struct pt_stage_load total = totals(p), mean = total;
+    double pp = p->layout.pp, pipeline = 0.0, recompute = 0.0;
+    struct lines lines;
 
-    *bound = (struct planner_bound){ 0 };
-    if (!hosts_hold_ranks(p))
+    *bound = (struct planner_bound){ .fits = memory_holds(p) };
+    if (!bound->fits)
         return;
-    for (uint32_t s = 0; s < p->layout.pp; s++) {
-        f += p->stage[s].ends.forward_s;
-        i += p->stage[s].ends.input_s;
-        w += p->stage[s].ends.weight_s;
-    }
-    for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-        f += p->layers[k] * p->forward_s[k];
-        i += p->layers[k] * p->input_s[k];
-        w += p->layers[k] * p->weight_s[k];
-    }
     for (int k = 0; k < PT_N_LAYER_KINDS; k++)
-        recompute += planner_one_kind(p) || p->recompute_all
-                         ? p->recompute_s[k] * least_recomputed(p, k) : 0.0;
-    i += recompute;
-    slowest = (f + i + w) / pp + p->form.overhead_s;
-    for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-        slowest = smallest(p, k, slowest);
-        if (slowest < 0.0)
-            return;
+        if (planner_one_kind(p) || p->recompute_all)
+            recompute += p->recompute_s[k] * least_recomputed(p, k);
+    mean.forward_s /= pp;
+    mean.input_s /= pp;
+    mean.weight_s /= pp;
+    mean.params[0] /= pp;
+    mean.params[1] /= pp;
+    slowest_lines(p, &lines);
+    bound->slowest_s = largest(p, &lines, &mean, recompute / pp);
+    if (widest_counts(p)) {
+        lines.n = 1;
+        lines.line[0] = (struct line){ .forward = 1.0, .input = 1.0 };
+        bound->widest_s = largest(p, &lines, &mean, recompute / pp);
     }
-    widest = (f + i) / pp;
     for (unsigned j = 0; j < p->form.n_pipeline; j++) {
         const struct pt_pipeline_row *r = &p->form.pipeline[j];
 
-        pipeline = fmax(pipeline, r->constant_s + r->slowest * slowest + r->widest * widest +
-                                      r->forward * f + r->input * i + r->weight * w);
+        pipeline =
+            fmax(pipeline,
+                 r->constant_s + r->slowest * bound->slowest_s +
+                     r->widest * bound->widest_s + r->forward * total.forward_s +
+                     r->input * (total.input_s + recompute) + r->weight * total.weight_s);
     }
-    bound->fits = true;
-    bound->slowest_s = slowest;
-    bound->step_s = (pipeline + tail_bound(p) + p->form.fixed_s) * (1.0 - SLACK);
+    tail(p, &mean, bound);
+    bound->step_s =
+        (pipeline + bound->reduce_s + bound->update_s + p->form.fixed_s) * (1.0 - SLACK);
 }

@@ -1,28 +1,33 @@
-/* What no split of a layout can beat: a lower bound of its step time, and whether any split fits.
+/* What no split of a layout can beat: a lower bound of its step time, and whether any
+ * split fits.
  *
- * The slowest stage is at least the mean stage, and at least the smallest time under which the
- * stages can hold all layers, each as many as its memory allows with the cheapest relief
- * (everything offloaded that may be, then the fewest layers recomputed). Reductions and updates
- * are maxima over stages of convex forms, so at least the form of the mean stage (Jensen). */
+ * Everything that a step waits for (the slowest stage, the widest chain, the slowest
+ * reduction and update) is the maximum over stages of some lines: linear forms of what a
+ * stage holds. Such a maximum is at least the line of the mean stage (Jensen), and at
+ * least the smallest value under which the stages can hold all layers, whole ones, each
+ * stage as many as its memory allows with the cheapest relief: everything offloaded that
+ * may be, then the fewest layers recomputed. */
 #ifndef PLANNER_BOUND_H
 #define PLANNER_BOUND_H
 
 #include "planner/problem.h"
 
 struct planner_bound {
-    bool fits;         /* some split may fit; false: none can */
-    double slowest_s;  /* of any stage, one micro-batch */
+    bool fits;        /* some split may fit; false: none can */
+    double slowest_s; /* one micro-batch of the slowest stage */
+    double widest_s;  /* the longest forward and input gradient of a stage */
+    double reduce_s, update_s;
     double step_s;
 };
 void planner_bound(const struct planner_problem *problem, struct planner_bound *bound);
 
-/* Fewest layers to recompute so that n layers of a kind (and no others) fit stage s with this
- * much of the optimizer offloaded; -1 when they cannot. */
+/* Fewest layers to recompute so that n layers of a kind (and no others) fit stage s with
+ * this much of the optimizer offloaded; -1 when they cannot. */
 int planner_relief(const struct planner_problem *problem, uint32_t stage, int kind,
                    uint32_t layers, double offloaded_frac);
-/* Most layers of a kind that stage s can hold within `slowest_s` and its memory, everything
- * offloaded that may be. */
-uint32_t planner_most_layers(const struct planner_problem *problem, uint32_t stage, int kind,
-                             double slowest_s);
+/* Most layers of a kind that stage s can hold within `slowest_s` and its memory,
+ * everything offloaded that may be. */
+uint32_t planner_most_layers(const struct planner_problem *problem, uint32_t stage,
+                             int kind, double slowest_s);
 
 #endif

@@ -5,12 +5,15 @@
 #include "libpt/units.h"
 #include "planner/diagnose.h"
 
-double planner_least_bytes(const struct pt_setup *setup, const struct planner_space *space,
+double planner_least_bytes(const struct pt_setup *setup,
+                           const struct planner_space *space,
                            const struct pt_layout *layout)
 {
     struct pt_memory_terms t;
     double worst = 0.0, pp = layout->pp;
-    double offload = !space->offload ? 0.0 : space->offload_frac < 0.0 ? 1.0 : space->offload_frac;
+    double offload = !space->offload             ? 0.0
+                     : space->offload_frac < 0.0 ? 1.0
+                                                 : space->offload_frac;
 
     pt_memory_terms_init(setup, layout, &t);
     for (unsigned j = 0; j < t.n_rows; j++) {
@@ -38,7 +41,9 @@ enum pt_status planner_relieved_memory(const struct pt_setup *setup,
 {
     struct pt_memory_terms terms;
     struct pt_split split;
-    double offload = !space->offload ? 0.0 : space->offload_frac < 0.0 ? 1.0 : space->offload_frac;
+    double offload = !space->offload             ? 0.0
+                     : space->offload_frac < 0.0 ? 1.0
+                                                 : space->offload_frac;
     enum pt_status st = pt_split_init(&split, layout->pp, layout->vpp, err);
 
     if (st != PT_OK)
@@ -52,7 +57,8 @@ enum pt_status planner_relieved_memory(const struct pt_setup *setup,
     return st;
 }
 
-enum pt_status planner_closest_add(struct planner_closest *closest, const struct pt_setup *setup,
+enum pt_status planner_closest_add(struct planner_closest *closest,
+                                   const struct pt_setup *setup,
                                    const struct planner_space *space,
                                    const struct pt_layout *layout, struct pt_error *err)
 {
@@ -73,9 +79,11 @@ enum pt_status planner_closest_add(struct planner_closest *closest, const struct
     return PT_OK;
 }
 
-enum pt_status planner_shortfall(const struct pt_setup *setup, const struct planner_space *space,
+enum pt_status planner_shortfall(const struct pt_setup *setup,
+                                 const struct planner_space *space,
                                  const struct planner_closest *closest,
-                                 struct planner_shortfall *shortfall, struct pt_error *err)
+                                 struct planner_shortfall *shortfall,
+                                 struct pt_error *err)
 {
     char need[32], have[32];
     enum pt_status st;
@@ -88,10 +96,11 @@ enum pt_status planner_shortfall(const struct pt_setup *setup, const struct plan
     shortfall->closest = closest->layout;
     shortfall->needed_bytes = shortfall->memory.device_bytes;
     shortfall->usable_bytes = pt_memory_limit(setup);
-    return pt_fail(err, PT_CAPACITY, NULL, 0,
-                   "nothing fits: the closest layout (TP%u x PP%u x CP%u x DP%u) needs %s on its "
-                   "fullest GPU, %s are usable", closest->layout.tp, closest->layout.pp,
-                   closest->layout.cp, closest->layout.dp,
-                   pt_format_gib(need, shortfall->needed_bytes),
-                   pt_format_gib(have, shortfall->usable_bytes));
+    return pt_fail(
+        err, PT_CAPACITY, NULL, 0,
+        "nothing fits: the closest layout (TP%u x PP%u x CP%u x DP%u) needs %s on its "
+        "fullest GPU, %s are usable",
+        closest->layout.tp, closest->layout.pp, closest->layout.cp, closest->layout.dp,
+        pt_format_gib(need, shortfall->needed_bytes),
+        pt_format_gib(have, shortfall->usable_bytes));
 }

@@ -4,12 +4,14 @@
 
 #include "planner/search.h"
 
-/* Device bytes that the mean GPU of a layout cannot do without, whatever the split: everything
- * offloaded and recomputed that may be, one micro-batch in flight. */
-double planner_least_bytes(const struct pt_setup *setup, const struct planner_space *space,
+/* Device bytes that the mean GPU of a layout cannot do without, whatever the split:
+ * everything offloaded and recomputed that may be, one micro-batch in flight. */
+double planner_least_bytes(const struct pt_setup *setup,
+                           const struct planner_space *space,
                            const struct pt_layout *layout);
 
-/* The even split of a layout with every relief that the space allows, and what it needs. */
+/* The even split of a layout with every relief that the space allows, and what it needs.
+ */
 enum pt_status planner_relieved_memory(const struct pt_setup *setup,
                                        const struct planner_space *space,
                                        const struct pt_layout *layout,
@@ -21,7 +23,8 @@ struct planner_closest {
     struct pt_layout layout;
     double bytes; /* of its worst GPU */
 };
-enum pt_status planner_closest_add(struct planner_closest *closest, const struct pt_setup *setup,
+enum pt_status planner_closest_add(struct planner_closest *closest,
+                                   const struct pt_setup *setup,
                                    const struct planner_space *space,
                                    const struct pt_layout *layout, struct pt_error *err);
 
@@ -29,6 +32,7 @@ enum pt_status planner_closest_add(struct planner_closest *closest, const struct
 enum pt_status planner_shortfall(const struct pt_setup *setup,
                                  const struct planner_space *space,
                                  const struct planner_closest *closest,
-                                 struct planner_shortfall *shortfall, struct pt_error *err);
+                                 struct planner_shortfall *shortfall,
+                                 struct pt_error *err);
 
 #endif

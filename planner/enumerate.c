@@ -18,7 +18,8 @@ struct walk {
     const struct planner_space *space;
     const struct planner_visitor *visitor;
     struct planner_counts *counts;
-    struct values tp, pp, vpp, cp, ep, dp, zero, zero_group, micro_batch, sp, recompute, schedule;
+    struct values tp, pp, vpp, cp, ep, dp, zero, zero_group, micro_batch, sp, recompute,
+        schedule;
     /* Layer prices with [1] and without [0] accumulation over micro-batches. */
     struct planner_group group[2];
     bool priced[2];
@@ -157,7 +158,8 @@ static double seconds(const struct pt_time *t)
     return t->forward_s + t->forward_comm_s + t->input_s + t->input_comm_s + t->weight_s;
 }
 
-/* Prices layers without replicas, pipeline or ZeRO: what those add is left out of the bound. */
+/* Prices layers without replicas, pipeline or ZeRO: what those add is left out of the
+ * bound. */
 static void price(struct walk *w, struct planner_group *g, const struct pt_layout *layout,
                   bool accumulates)
 {
@@ -201,8 +203,8 @@ static double whole(double slowest, double ends, double layer_s)
     return slowest < ends ? 0.0 : floor((slowest - ends) / layer_s * (1.0 + 1e-9));
 }
 
-/* The smallest slowest stage when layers are whole: pp - 2 (or pp - 1) stages without ends and
- * the ends' own; the time is that of some stage, so one of few values. */
+/* The smallest slowest stage when layers are whole: pp - 2 (or pp - 1) stages without
+ * ends and the ends' own; the time is that of some stage, so one of few values. */
 static double whole_layers_s(const struct planner_group *g, const struct pt_layout *l)
 {
     bool v = pt_schedule_is_v(l->schedule);
@@ -240,9 +242,9 @@ double planner_group_bound(const struct planner_group *g, const struct pt_layout
     for (unsigned j = 0; j < form->n_pipeline; j++) {
         const struct pt_pipeline_row *r = &form->pipeline[j];
 
-        pipeline = fmax(pipeline, r->constant_s + r->slowest * slowest + r->widest * widest +
-                                      r->forward * g->forward_s + r->input * g->input_s +
-                                      r->weight * g->weight_s);
+        pipeline = fmax(pipeline, r->constant_s + r->slowest * slowest +
+                                      r->widest * widest + r->forward * g->forward_s +
+                                      r->input * g->input_s + r->weight * g->weight_s);
     }
     return (pipeline + form->fixed_s) * (1.0 - 1e-9);
 }
@@ -306,6 +308,11 @@ static bool covered(const struct walk *w, uint32_t i)
     return false;
 }
 
+static bool sharding_conflicts(const struct planner_space *s, const struct pt_layout *l)
+{
+    return l->pp > 1 && s->zero_max_with_pp > 0 && l->zero > s->zero_max_with_pp;
+}
+
 static void sharding(struct walk *w, struct planner_group *g, struct pt_layout l)
 {
     bool alone = pt_grad_group(&l, false) == 1 &&
@@ -319,6 +326,10 @@ static void sharding(struct walk *w, struct planner_group *g, struct pt_layout l
             if ((alone && !w->zero.listed && l.zero > 0) || (l.zero == 0 && j > 0))
                 continue;
             l.recompute = cheapest;
+            if (sharding_conflicts(w->space, &l)) {
+                remember(w, &l, 5);
+                continue;
+            }
             if (!valid(w, &l, 5))
                 continue;
             if (!w->visitor->may_fit(w->visitor->ctx, &l)) {
@@ -364,7 +375,8 @@ static void pipelines(struct walk *w, struct pt_layout l)
 
         l.pp = w->pp.v[i];
         l.dp = 1;
-        if (ranks > gpus || (gpus % ranks != 0 && !w->space->idle_gpus && !w->dp.listed)) {
+        if (ranks > gpus ||
+            (gpus % ranks != 0 && !w->space->idle_gpus && !w->dp.listed)) {
             if (w->pp.listed || ranks <= gpus)
                 remember(w, &l, ranks > gpus ? 1 : 2);
             continue;
@@ -391,8 +403,9 @@ static void pipelines(struct walk *w, struct pt_layout l)
 /* Everything that decides what a layer costs. */
 static void layers(struct walk *w)
 {
-    struct pt_layout l = { .pp = 1, .vpp = 1, .dp = 1,
-                           .replicate_kv = w->space->replicate_kv };
+    struct pt_layout l = {
+        .pp = 1, .vpp = 1, .dp = 1, .replicate_kv = w->space->replicate_kv
+    };
 
     for (uint32_t i = 0; i < w->tp.n; i++)
         for (uint32_t j = 0; j < w->cp.n; j++)
@@ -429,33 +442,52 @@ static enum pt_status explain(const struct walk *w, struct pt_error *err)
     if (st != PT_OK)
         return st;
     if (gpus % ranks != 0)
-        return pt_fail(err, PT_USAGE, NULL, 0, "%" PRIu32 " GPUs are not a multiple of TP%" PRIu32
-                       " x PP%" PRIu32 " x CP%" PRIu32 " = %" PRIu64 "; %" PRIu64
-                       " would leave %" PRIu64 " idle (--idle-gpus), %" PRIu64 " needed",
-                       gpus, l->tp, l->pp, l->cp, ranks, gpus / ranks * ranks, gpus % ranks,
-                       (gpus / ranks + 1) * ranks);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "%" PRIu32 " GPUs are not a multiple of TP%" PRIu32 " x PP%" PRIu32
+                       " x CP%" PRIu32 " = %" PRIu64 "; %" PRIu64 " would leave %" PRIu64
+                       " idle (--idle-gpus), %" PRIu64 " needed",
+                       gpus, l->tp, l->pp, l->cp, ranks, gpus / ranks * ranks,
+                       gpus % ranks, (gpus / ranks + 1) * ranks);
     if (world != gpus)
-        return pt_fail(err, PT_USAGE, NULL, 0, "TP%" PRIu32 " x PP%" PRIu32 " x CP%" PRIu32
-                       " x DP%" PRIu32 " uses %" PRIu64 " of %" PRIu32 " GPUs; DP%" PRIu64
-                       " uses all, or --idle-gpus", l->tp, l->pp, l->cp, l->dp, world, gpus,
-                       gpus / ranks);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "TP%" PRIu32 " x PP%" PRIu32 " x CP%" PRIu32 " x DP%" PRIu32
+                       " uses %" PRIu64 " of %" PRIu32 " GPUs; DP%" PRIu64
+                       " uses all, or --idle-gpus",
+                       l->tp, l->pp, l->cp, l->dp, world, gpus, gpus / ranks);
+    if (sharding_conflicts(w->space, l))
+        return pt_fail(
+            err, PT_USAGE, NULL, 0,
+            "ZeRO %" PRIu32 " with PP%" PRIu32
+            ": this software cannot shard gradients that add up over micro-batches; "
+            "use ZeRO %" PRIu32 " or PP 1",
+            l->zero, l->pp, w->space->zero_max_with_pp);
     return pt_fail(err, PT_USAGE, NULL, 0, "no combination of the given values is valid");
 }
 
-enum pt_status planner_enumerate(const struct pt_setup *setup, const struct planner_space *space,
+enum pt_status planner_enumerate(const struct pt_setup *setup,
+                                 const struct planner_space *space,
                                  const struct planner_visitor *visitor,
                                  struct planner_counts *counts, struct pt_error *err)
 {
-    struct walk w = { .setup = setup, .space = space, .visitor = visitor, .counts = counts };
+    struct walk w = {
+        .setup = setup, .space = space, .visitor = visitor, .counts = counts
+    };
     struct {
         struct values *values;
         const struct planner_list *list;
     } dims[] = {
-        { &w.tp, &space->tp }, { &w.pp, &space->pp }, { &w.vpp, &space->vpp },
-        { &w.cp, &space->cp }, { &w.ep, &space->ep }, { &w.dp, &space->dp },
-        { &w.zero, &space->zero }, { &w.zero_group, &space->zero_group },
-        { &w.micro_batch, &space->micro_batch }, { &w.sp, &space->sequence_parallel },
-        { &w.recompute, &space->recompute }, { &w.schedule, &space->schedule },
+        { &w.tp, &space->tp },
+        { &w.pp, &space->pp },
+        { &w.vpp, &space->vpp },
+        { &w.cp, &space->cp },
+        { &w.ep, &space->ep },
+        { &w.dp, &space->dp },
+        { &w.zero, &space->zero },
+        { &w.zero_group, &space->zero_group },
+        { &w.micro_batch, &space->micro_batch },
+        { &w.sp, &space->sequence_parallel },
+        { &w.recompute, &space->recompute },
+        { &w.schedule, &space->schedule },
     };
     enum pt_status st = PT_OK;
 

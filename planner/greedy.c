@@ -36,8 +36,8 @@ void planner_spread(const struct planner_problem *p, const uint32_t *stage_layer
         for (uint32_t k = 0; k < pp * vpp; k++)
             if (planner_piece_stage(p, k) == s)
                 need += !is_end(p, k);
-        /* Even shares of what is left over the pieces that are left; never below one where a
-         * piece has nothing else. */
+        /* Even shares of what is left over the pieces that are left; never below one
+         * where a piece has nothing else. */
         for (uint32_t k = 0, c = vpp; k < pp * vpp; k++) {
             if (planner_piece_stage(p, k) != s)
                 continue;
@@ -69,7 +69,8 @@ void planner_recompute(struct pt_split *split, uint32_t stage,
     }
 }
 
-/* Share of the optimizer to offload so that the stage fits with this load; > 1: it cannot. */
+/* Share of the optimizer to offload so that the stage fits with this load; > 1: it
+ * cannot. */
 static double least_offload(const struct planner_problem *p, uint32_t s,
                             const struct planner_load *load)
 {
@@ -81,7 +82,8 @@ static double least_offload(const struct planner_problem *p, uint32_t s,
         double bytes = row->fixed + (any ? row->any_recomputed : 0.0) - p->limit_bytes;
 
         for (int k = 0; k < PT_N_LAYER_KINDS; k++)
-            bytes += load->layers[k] * row->layer[k] + load->recomputed[k] * row->recomputed[k];
+            bytes += load->layers[k] * row->layer[k] +
+                     load->recomputed[k] * row->recomputed[k];
         if (bytes <= 0.0)
             continue;
         double room = -row->offloaded * load->optimizer_bytes;
@@ -93,11 +95,13 @@ static double least_offload(const struct planner_problem *p, uint32_t s,
     return frac > 1.0 && frac < 1.0 + 1e-8 ? 1.0 : frac;
 }
 
-/* Adds recomputed layers, the kind that frees most per second first, until the stage fits. */
+/* Adds recomputed layers, the kind that frees most per second first, until the stage
+ * fits. */
 static bool recompute_stage(const struct planner_problem *p, uint32_t s, double frac,
                             struct planner_load *load)
 {
-    while (planner_stage_bytes(p, s, load, frac * load->optimizer_bytes) > p->limit_bytes) {
+    while (planner_stage_bytes(p, s, load, frac * load->optimizer_bytes) >
+           p->limit_bytes) {
         int best = -1;
         double best_gain = 0.0;
 
@@ -123,8 +127,10 @@ static bool recompute_stage(const struct planner_problem *p, uint32_t s, double 
     return true;
 }
 
-/* The share at which the two rows of the update meet, where offloading is free to choose. */
-static double fastest_offload(const struct planner_problem *p, const struct pt_stage_load *load)
+/* The share at which the two rows of the update meet, where offloading is free to choose.
+ */
+static double fastest_offload(const struct planner_problem *p,
+                              const struct pt_stage_load *load)
 {
     const struct pt_stage_row *u = p->form.update;
     double c[2] = { 0 }, m[2] = { 0 };
@@ -229,14 +235,15 @@ static bool consider(struct greedy *g)
     return better;
 }
 
-/* Fills every stage to the bound's slowest time, then takes surplus layers away where they weigh
- * most. False when the stages cannot hold all layers at that time. */
+/* Fills every stage to the bound's slowest time, then takes surplus layers away where
+ * they weigh most. False when the stages cannot hold all layers at that time. */
 static bool fill(struct greedy *g, double slowest_s)
 {
     const struct planner_problem *p = g->p;
     int kind = p->layers[PT_LAYER_MOE] > p->layers[PT_LAYER_DENSE] ? PT_LAYER_MOE
                                                                    : PT_LAYER_DENSE;
-    uint32_t total = p->layers[0] + p->layers[1], sum = 0, other = total - p->layers[kind];
+    uint32_t total = p->layers[0] + p->layers[1], sum = 0,
+             other = total - p->layers[kind];
     double f = p->offload ? 1.0 : p->offload_frac;
 
     for (uint32_t s = 0; s < p->layout.pp; s++) {
@@ -273,7 +280,8 @@ static bool fill(struct greedy *g, double slowest_s)
     return sum == total;
 }
 
-/* Moves one layer at a time from any stage among the slowest to any other while that helps. */
+/* Moves one layer at a time from any stage among the slowest to any other while that
+ * helps. */
 static void improve(struct greedy *g)
 {
     const struct planner_problem *p = g->p;

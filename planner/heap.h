@@ -9,14 +9,16 @@
 struct planner_candidate {
     double bound_s;
     uint32_t tp, pp, cp, ep, dp, micro_batch, zero_group;
-    uint8_t vpp, zero, schedule, recompute, flags, level; /* level: how sharp the bound is */
+    uint8_t vpp, zero, schedule, recompute, flags,
+        level; /* level: how sharp the bound is */
 };
-void planner_pack(const struct pt_layout *layout, double bound_s, struct planner_candidate *c);
+void planner_pack(const struct pt_layout *layout, double bound_s,
+                  struct planner_candidate *c);
 void planner_unpack(const struct planner_candidate *c, struct pt_layout *layout);
 
-/* Fewer moving parts first: < 0 when a is to be preferred at equal time. The order: smaller tp,
- * pp, cp, ep, vpp, zero, zero_group; less recomputation; the simpler schedule; no sequence
- * parallelism; the larger micro-batch. */
+/* Fewer moving parts first: < 0 when a is to be preferred at equal time. The order:
+ * smaller tp, pp, cp, ep, vpp, zero, zero_group; less recomputation; the simpler
+ * schedule; no sequence parallelism; the larger micro-batch. */
 int planner_prefer(const struct pt_layout *a, const struct pt_layout *b);
 
 struct planner_heap {

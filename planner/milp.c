@@ -5,19 +5,20 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "planner/greedy.h"
 #include "planner/milp.h"
 
-/* Seconds are scaled by the mean stage time and bytes by the limit, so that GLPK's absolute
- * tolerances mean the same everywhere. */
+/* Seconds are scaled by the mean stage time and bytes by the limit, so that GLPK's
+ * absolute tolerances mean the same everywhere. */
 struct model {
     const struct planner_problem *p;
     const struct planner_bound *bound;
     glp_prob *lp;
-    uint32_t units;         /* stages, or pieces when the order of two kinds matters */
-    bool relief, offload;   /* r and o exist */
-    double second, byte;    /* scales */
+    uint32_t units;       /* stages, or pieces when the order of two kinds matters */
+    bool relief, offload; /* r and o exist */
+    double second, byte;  /* scales */
     int slowest, widest, pipeline, reduce, update; /* columns */
     int n, r, any, o, dense_done; /* first column of each group, 0: absent */
     int *ind, *place; /* the row being written; place[column] in it, 0: not yet */
@@ -29,7 +30,8 @@ struct model {
 static uint32_t unit_stage(const struct model *m, uint32_t u)
 {
     return m->units == m->p->layout.pp && planner_one_kind(m->p)
-               ? u : planner_piece_stage(m->p, u);
+               ? u
+               : planner_piece_stage(m->p, u);
 }
 
 static int n_col(const struct model *m, uint32_t unit, int kind)
@@ -103,6 +105,12 @@ static double stage_terms(struct model *m, uint32_t s, double f, double i, doubl
     return (f * e->forward_s + i * e->input_s + w * e->weight_s) / m->second;
 }
 
+/* What the bound has proved of a maximum, a hair below. */
+static void at_least(struct model *m, int col, double seconds)
+{
+    glp_set_col_bnds(m->lp, col, GLP_LO, seconds / m->second * (1.0 - 1e-9), 0.0);
+}
+
 static void columns(struct model *m)
 {
     const struct planner_problem *p = m->p;
@@ -123,8 +131,10 @@ static void columns(struct model *m)
         m->o = add_cols(m, pp, GLP_CV, DBL_MAX);
     if (!planner_one_kind(p))
         m->dense_done = add_cols(m, m->units, ints, 1.0);
-    glp_set_col_bnds(m->lp, m->slowest, GLP_LO, m->bound->slowest_s / m->second * (1.0 - 1e-9),
-                     0.0);
+    at_least(m, m->slowest, m->bound->slowest_s);
+    at_least(m, m->widest, m->bound->widest_s);
+    at_least(m, m->reduce, m->bound->reduce_s);
+    at_least(m, m->update, m->bound->update_s);
     glp_set_obj_coef(m->lp, m->pipeline, 1.0);
     glp_set_obj_coef(m->lp, m->reduce, 1.0);
     glp_set_obj_coef(m->lp, m->update, 1.0);
@@ -135,7 +145,8 @@ static void columns(struct model *m)
 
             glp_set_col_bnds(m->lp, j, hi > 0.0 ? GLP_DB : GLP_FX, 0.0, hi);
             if (m->relief)
-                glp_set_col_bnds(m->lp, r_col(m, u, k), hi > 0.0 ? GLP_DB : GLP_FX, 0.0, hi);
+                glp_set_col_bnds(m->lp, r_col(m, u, k), hi > 0.0 ? GLP_DB : GLP_FX, 0.0,
+                                 hi);
         }
 }
 
@@ -151,7 +162,8 @@ static void pipeline_rows(struct model *m)
     }
     for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
         f += p->layers[k] * p->forward_s[k];
-        i += p->layers[k] * (p->input_s[k] + (p->recompute_all ? p->recompute_s[k] : 0.0));
+        i +=
+            p->layers[k] * (p->input_s[k] + (p->recompute_all ? p->recompute_s[k] : 0.0));
         w += p->layers[k] * p->weight_s[k];
     }
     for (unsigned j = 0; j < p->form.n_pipeline; j++) {
@@ -170,8 +182,8 @@ static void pipeline_rows(struct model *m)
 }
 
 /* Column >= every row of a stage's reduction or update. */
-static void tail_rows(struct model *m, int col, const struct pt_stage_row *rows, unsigned n_rows,
-                      uint32_t s)
+static void tail_rows(struct model *m, int col, const struct pt_stage_row *rows,
+                      unsigned n_rows, uint32_t s)
 {
     const struct planner_problem *p = m->p;
 
@@ -181,7 +193,8 @@ static void tail_rows(struct model *m, int col, const struct pt_stage_row *rows,
         double per_param[2];
 
         for (int i = 0; i < 2; i++)
-            per_param[i] = x->param_s[i] + (m->offload ? 0.0 : p->offload_frac * x->offloaded_s[i]);
+            per_param[i] =
+                x->param_s[i] + (m->offload ? 0.0 : p->offload_frac * x->offloaded_s[i]);
         term(m, col, 1.0);
         fixed = stage_terms(m, s, x->forward, x->input, x->weight);
         for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
@@ -198,7 +211,8 @@ static void tail_rows(struct model *m, int col, const struct pt_stage_row *rows,
         if (m->offload && isfinite(per_byte))
             term(m, m->o + (int)s, -per_byte * m->byte / m->second);
         fixed += (x->constant_s + p->stage[s].ends.params[0] * per_param[0] +
-                  p->stage[s].ends.params[1] * per_param[1]) / m->second;
+                  p->stage[s].ends.params[1] * per_param[1]) /
+                 m->second;
         row(m, GLP_LO, fixed);
     }
 }
@@ -218,7 +232,8 @@ static void time_rows(struct model *m, uint32_t s)
     tail_rows(m, m->update, form->update, form->n_update, s);
 }
 
-/* Device memory; r <= n; r > 0 needs the working set; o <= the stage's optimizer bytes. */
+/* Device memory; r <= n; r > 0 needs the working set; o <= the stage's optimizer bytes.
+ */
 static void memory_rows(struct model *m, uint32_t s)
 {
     const struct planner_problem *p = m->p;
@@ -270,7 +285,8 @@ static void memory_rows(struct model *m, uint32_t s)
     }
 }
 
-/* Offloaded bytes of the ranks that share a host: o, or the pinned share of what lies there. */
+/* Offloaded bytes of the ranks that share a host: o, or the pinned share of what lies
+ * there. */
 static void host_rows(struct model *m)
 {
     const struct planner_problem *p = m->p;
@@ -296,6 +312,38 @@ static void host_rows(struct model *m)
                     term(m, n_col(m, u, i), each * p->optimizer_bytes[i] / m->byte);
         }
         row(m, GLP_UP, left / m->byte);
+    }
+}
+
+/* Stages that are alike in everything may be exchanged: only splits with no fewer layers
+ * on the later one are looked at. */
+static bool alike(const struct planner_problem *p, uint32_t s, uint32_t t)
+{
+    const struct planner_stage *a = &p->stage[s], *b = &p->stage[t];
+    struct planner_host host;
+
+    if (memcmp(&a->ends, &b->ends, sizeof(a->ends)) != 0 ||
+        a->min_layers != b->min_layers || a->n_rows != b->n_rows ||
+        memcmp(a->row, b->row, a->n_rows * sizeof(a->row[0])) != 0)
+        return false;
+    return (!p->offload && p->offload_frac <= 0.0) || p->host_limit_bytes <= 0.0 ||
+           (planner_host(p, 0, &host) && host.first == host.last);
+}
+
+static void symmetry_rows(struct model *m)
+{
+    const struct planner_problem *p = m->p;
+
+    if (!planner_one_kind(p))
+        return;
+    for (uint32_t s = 0; s + 1 < p->layout.pp; s++) {
+        if (!alike(p, s, s + 1))
+            continue;
+        for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+            term(m, n_col(m, s + 1, k), 1.0);
+            term(m, n_col(m, s, k), -1.0);
+        }
+        row(m, GLP_LO, 0.0);
     }
 }
 
@@ -405,7 +453,8 @@ static void read_split(const struct model *m, struct pt_split *split)
         if (m->offload) {
             double o = glp_mip_col_val(m->lp, m->o + (int)s) * m->byte;
 
-            split->offload_frac[s] = load.optimizer_bytes > 0.0 ? o / load.optimizer_bytes : 0.0;
+            split->offload_frac[s] =
+                load.optimizer_bytes > 0.0 ? o / load.optimizer_bytes : 0.0;
             if (split->offload_frac[s] < 1e-9)
                 split->offload_frac[s] = 0.0;
             if (split->offload_frac[s] > 1.0 - 1e-9)
@@ -447,6 +496,7 @@ static void build(struct model *m, double cutoff_s)
 
     columns(m);
     order_rows(m);
+    symmetry_rows(m);
     pipeline_rows(m);
     for (uint32_t s = 0; s < p->layout.pp; s++) {
         time_rows(m, s);
@@ -490,7 +540,8 @@ static enum pt_status optimise(struct model *m, uint32_t max_nodes, double time_
     mip.cb_func = watch;
     mip.cb_info = &limit;
     if (time_limit_s > 0.0)
-        mip.tm_lim = time_limit_s * 1e3 < 1e9 ? (int)(time_limit_s * 1e3) + 1 : 1000000000;
+        mip.tm_lim =
+            time_limit_s * 1e3 < 1e9 ? (int)(time_limit_s * 1e3) + 1 : 1000000000;
     rc = glp_intopt(m->lp, &mip);
     stats->nodes = limit.nodes;
     if (rc != 0 && rc != GLP_ESTOP && rc != GLP_ETMLIM)
@@ -537,8 +588,9 @@ static enum pt_status guarded(struct model *m, double cutoff_s, uint32_t max_nod
     return st;
 }
 
-enum pt_status planner_milp(const struct planner_problem *p, const struct planner_bound *bound,
-                            double cutoff_s, uint32_t max_nodes, double time_limit_s,
+enum pt_status planner_milp(const struct planner_problem *p,
+                            const struct planner_bound *bound, double cutoff_s,
+                            uint32_t max_nodes, double time_limit_s,
                             struct pt_split *split, struct planner_milp_stats *stats,
                             struct pt_error *err)
 {

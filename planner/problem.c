@@ -32,8 +32,9 @@ static void set_layers(struct planner_problem *p)
     }
 }
 
-/* A row of the memory model at one stage, in device bytes. The model's rows are linear, so that
- * their values at no layer, one layer and one recomputed layer give the coefficients. */
+/* A row of the memory model at one stage, in device bytes. The model's rows are linear,
+ * so that their values at no layer, one layer and one recomputed layer give the
+ * coefficients. */
 static void set_row(const struct planner_problem *p, const struct pt_memory_row *from,
                     struct pt_stage_content content, struct planner_memory_row *to)
 {
@@ -111,7 +112,8 @@ out:
     return st;
 }
 
-enum pt_status planner_problem_set(struct planner_problem *p, const struct pt_setup *setup,
+enum pt_status planner_problem_set(struct planner_problem *p,
+                                   const struct pt_setup *setup,
                                    const struct planner_space *space,
                                    const struct pt_layout *layout, struct pt_error *err)
 {
@@ -133,7 +135,8 @@ enum pt_status planner_problem_set(struct planner_problem *p, const struct pt_se
     if (p->recompute_all)
         p->recompute_some = false;
     p->offload = space->offload && space->offload_frac < 0.0;
-    p->offload_frac = space->offload && space->offload_frac > 0.0 ? space->offload_frac : 0.0;
+    p->offload_frac =
+        space->offload && space->offload_frac > 0.0 ? space->offload_frac : 0.0;
     p->forced = space->embedding_slots;
     return set_stages(p, err);
 }
@@ -141,7 +144,8 @@ enum pt_status planner_problem_set(struct planner_problem *p, const struct pt_se
 void planner_stage_load(const struct planner_problem *p, const struct pt_split *split,
                         uint32_t stage, struct planner_load *load)
 {
-    *load = (struct planner_load){ .optimizer_bytes = p->stage[stage].ends_optimizer_bytes };
+    *load =
+        (struct planner_load){ .optimizer_bytes = p->stage[stage].ends_optimizer_bytes };
     for (uint32_t c = 0; c < split->vpp; c++)
         for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
             const struct pt_chunk *chunk = &split->chunk[c * split->pp + stage];
@@ -215,8 +219,8 @@ static bool hosts_fit(const struct planner_problem *p, const struct pt_split *sp
 
             planner_stage_load(p, split, s, &load);
             bytes += planner_host_ranks(&host, s) *
-                     (p->host_rank_bytes + p->host_per_byte * load.optimizer_bytes *
-                                               split->offload_frac[s]);
+                     (p->host_rank_bytes +
+                      p->host_per_byte * load.optimizer_bytes * split->offload_frac[s]);
         }
         if (bytes > p->host_limit_bytes)
             return false;
@@ -230,7 +234,8 @@ bool planner_fits(const struct planner_problem *p, const struct pt_split *split)
         struct planner_load load;
 
         planner_stage_load(p, split, s, &load);
-        if (planner_stage_bytes(p, s, &load, load.optimizer_bytes * split->offload_frac[s]) >
+        if (planner_stage_bytes(p, s, &load,
+                                load.optimizer_bytes * split->offload_frac[s]) >
             p->limit_bytes)
             return false;
     }

@@ -1,5 +1,6 @@
-/* The stage problem of one layout, as numbers: what a layer costs in time and memory on each
- * stage, and the limits. The bound, the greedy start, the MILP and the tests read only this.
+/* The stage problem of one layout, as numbers: what a layer costs in time and memory on
+ * each stage, and the limits. The bound, the greedy start, the MILP and the tests read
+ * only this.
  *
  * Units: seconds per micro-batch, bytes of one GPU. Pieces are chunks in model order. */
 #ifndef PLANNER_PROBLEM_H
@@ -9,14 +10,15 @@
 #include "libpt/memory.h"
 #include "planner/search.h"
 
-/* Device memory of a stage is the largest row; layers and offloaded bytes are the split's. */
+/* Device memory of a stage is the largest row; layers and offloaded bytes are the
+ * split's. */
 #define PLANNER_MEMORY_ROWS PT_MEMORY_ROWS
 struct planner_memory_row {
-    double fixed;                         /* ends, buffers, context ... */
-    double layer[PT_N_LAYER_KINDS];       /* per layer that is not recomputed */
-    double recomputed[PT_N_LAYER_KINDS];  /* added when it is; <= 0 where that helps */
-    double any_recomputed;                /* once, when any layer is */
-    double offloaded;                     /* per byte of optimizer state on the host; <= 0 */
+    double fixed;                        /* ends, buffers, context ... */
+    double layer[PT_N_LAYER_KINDS];      /* per layer that is not recomputed */
+    double recomputed[PT_N_LAYER_KINDS]; /* added when it is; <= 0 where that helps */
+    double any_recomputed;               /* once, when any layer is */
+    double offloaded; /* per byte of optimizer state on the host; <= 0 */
 };
 
 struct planner_stage {
@@ -35,20 +37,21 @@ struct planner_problem {
     struct pt_rank_params params;
     struct pt_form form;
     uint32_t layers[PT_N_LAYER_KINDS];
-    /* One layer of a kind; recompute_s: added to input_s when it is recomputed in full. */
+    /* One layer of a kind; recompute_s: added to input_s when it is recomputed in full.
+     */
     double forward_s[PT_N_LAYER_KINDS], input_s[PT_N_LAYER_KINDS],
         weight_s[PT_N_LAYER_KINDS], recompute_s[PT_N_LAYER_KINDS];
     double optimizer_bytes[PT_N_LAYER_KINDS];
     struct planner_stage *stage; /* pp, owned */
     uint32_t stage_capacity;
     double limit_bytes;
-    double host_limit_bytes;     /* of one host; 0: unknown, not limited */
+    double host_limit_bytes;               /* of one host; 0: unknown, not limited */
     double host_rank_bytes, host_per_byte; /* of one rank: always, per offloaded byte */
-    uint32_t host_ranks;         /* GPUs that share a host */
-    bool recompute_some, recompute_all; /* r is free; r = n */
-    bool offload;                /* o is free in 0..1 */
-    double offload_frac;         /* else this, for every stage */
-    bool forced;                 /* the split is pt_split_even with embedding slots */
+    uint32_t host_ranks;                   /* GPUs that share a host */
+    bool recompute_some, recompute_all;    /* r is free; r = n */
+    bool offload;                          /* o is free in 0..1 */
+    double offload_frac;                   /* else this, for every stage */
+    bool forced; /* the split is pt_split_even with embedding slots */
 };
 
 void planner_problem_init(struct planner_problem *problem); /* empty: for reuse */
@@ -74,8 +77,9 @@ struct planner_load {
     uint32_t layers[PT_N_LAYER_KINDS], recomputed[PT_N_LAYER_KINDS];
     double optimizer_bytes; /* before offloading */
 };
-void planner_stage_load(const struct planner_problem *problem, const struct pt_split *split,
-                        uint32_t stage, struct planner_load *load);
+void planner_stage_load(const struct planner_problem *problem,
+                        const struct pt_split *split, uint32_t stage,
+                        struct planner_load *load);
 /* Device bytes of a stage with this load and offloaded bytes. */
 double planner_stage_bytes(const struct planner_problem *problem, uint32_t stage,
                            const struct planner_load *load, double offloaded_bytes);
@@ -87,7 +91,7 @@ double planner_step_s(const struct planner_problem *problem, const struct pt_spl
 
 /* The ranks that share a host, in stages. Hosts that are alike are listed once. */
 struct planner_host {
-    uint32_t first, last;          /* stages */
+    uint32_t first, last; /* stages */
     uint32_t first_ranks, last_ranks, middle_ranks;
 };
 /* The k-th host (from 0); false when there is none. */
@@ -95,8 +99,9 @@ bool planner_host(const struct planner_problem *problem, uint32_t k,
                   struct planner_host *host);
 static inline uint32_t planner_host_ranks(const struct planner_host *h, uint32_t stage)
 {
-    return stage == h->first ? h->first_ranks
-                             : stage == h->last ? h->last_ranks : h->middle_ranks;
+    return stage == h->first  ? h->first_ranks
+           : stage == h->last ? h->last_ranks
+                              : h->middle_ranks;
 }
 
 #endif

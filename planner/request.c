@@ -239,6 +239,12 @@ static enum pt_status find_cluster(struct planner_request *r, const struct plann
     return st;
 }
 
+/* How a suffix was read, where that could be doubted. */
+static const char *doubt(const char *unit)
+{
+    return unit == NULL || strcmp(unit, "GiB") == 0 ? "" : unit;
+}
+
 /* --mem: a limit below the card's memory; the nominal size of the card means the card. */
 static enum pt_status limit_memory(struct planner_request *r, const struct planner_given *g,
                                    struct pt_error *err)
@@ -253,7 +259,7 @@ static enum pt_status limit_memory(struct planner_request *r, const struct plann
     pt_format_gib(has, c->gpu.smi_bytes);
     if (mem > c->gpu.smi_bytes * 1.08)
         return pt_fail(err, PT_USAGE, NULL, 0,
-                       "--mem: %s is more than a %s has (%s); give less, or another --gpu",
+                       "--mem: %s is more than %s has (%s); give less, or another --gpu",
                        asked, c->gpu.key, has);
     if (mem < 64 * PT_MIB)
         return pt_fail(err, PT_USAGE, NULL, 0, "--mem: %.0f bytes is not a GPU's memory; at "
@@ -261,11 +267,11 @@ static enum pt_status limit_memory(struct planner_request *r, const struct plann
     if (mem < c->gpu.smi_bytes) {
         c->mem_limit_bytes = mem;
         planner_note(&r->assumed, "%s of each GPU may be used%s%s", asked,
-                     g->mem_unit != NULL ? "; " : "", g->mem_unit != NULL ? g->mem_unit : "");
+                     *doubt(g->mem_unit) != '\0' ? "; " : "", doubt(g->mem_unit));
     } else {
         planner_note(&r->assumed, "--mem %s is the whole card: %s as its driver counts%s%s",
-                     asked, has, g->mem_unit != NULL ? "; " : "",
-                     g->mem_unit != NULL ? g->mem_unit : "");
+                     asked, has, *doubt(g->mem_unit) != '\0' ? "; " : "",
+                     doubt(g->mem_unit));
     }
     return PT_OK;
 }
@@ -299,11 +305,12 @@ static enum pt_status set_network(struct planner_request *r, const char *text,
 
         if (key == NULL)
             break;
-        used += (size_t)snprintf(keys + used, sizeof(keys) - used, ", %.24s", key);
+        used += (size_t)snprintf(keys + used, sizeof(keys) - used, "%s%.24s",
+                                 used > 0 ? ", " : "", key);
     }
     return pt_fail(err, PT_USAGE, NULL, 0,
-                   "--network: '%.40s' is neither a rate (400Gbps, 50GB/s) nor known%s", text,
-                   keys);
+                   "--network: '%.40s' is neither a rate (400Gbps, 50GB/s) nor one of %s",
+                   text, keys);
 }
 
 static enum pt_status set_domain(struct planner_request *r, const struct planner_given *g)
@@ -349,8 +356,8 @@ enum pt_status planner_request_hardware(struct planner_request *r,
     if (st == PT_OK && g->host_mem_given) {
         c->host_mem_bytes = (double)g->host_mem;
         planner_note(&r->assumed, "host memory %s%s%s", pt_format_gib(gib, c->host_mem_bytes),
-                     g->host_mem_unit != NULL ? "; " : "",
-                     g->host_mem_unit != NULL ? g->host_mem_unit : "");
+                     *doubt(g->host_mem_unit) != '\0' ? "; " : "",
+                     doubt(g->host_mem_unit));
     }
     return st;
 }

@@ -79,8 +79,6 @@ static void complete(const struct planner_request *r, const struct combination *
                   : scheduled  ? kind
                   : l->vpp > 1 ? PT_SCHEDULE_INTERLEAVED
                                : PT_SCHEDULE_1F1B;
-    if (!c->pinned[SCHEDULE] && l->vpp == 2 && l->pp > 1)
-        l->schedule = PT_SCHEDULE_ZB_V; /* the kind that asks least of the layers */
     l->sequence_parallel = r->space.sequence_parallel.n == 1 &&
                            r->space.sequence_parallel.value[0] == 1;
     l->replicate_kv = r->space.replicate_kv;
@@ -233,18 +231,15 @@ static void remark_uneven(struct planner_request *r)
 
     if (r->space.pp.n != 1 || pp < 2 || layers % pp == 0)
         return;
-    if ((layers + 2) % pp == 0) {
-        planner_note(&r->assumed, "(%" PRIu32 "+2)/%" PRIu32 " = %" PRIu32 ": %" PRIu32
-                     " layers are even over PP %" PRIu32
-                     " when embedding and head count as one each", layers, pp,
-                     (layers + 2) / pp, layers, pp);
-    } else {
-        stages_text(stages, sizeof(stages), layers, pp);
-        divisors_text(even, sizeof(even), layers);
-        planner_note(&r->assumed, "%" PRIu32 " layers over PP %" PRIu32 " are uneven: %s is "
-                     "+%.0f%% on the slowest stage; even depths: %s", layers, pp, stages,
-                     100 * ((double)(layers / pp + 1) * pp / layers - 1), even);
-    }
+    stages_text(stages, sizeof(stages), layers, pp);
+    divisors_text(even, sizeof(even), layers);
+    planner_note(&r->assumed, "%" PRIu32 " layers over PP %" PRIu32 " are uneven: %s is "
+                 "+%.0f%% on the slowest stage; even depths: %s", layers, pp, stages,
+                 100 * ((double)(layers / pp + 1) * pp / layers - 1), even);
+    if ((layers + 2) % pp == 0)
+        planner_note(&r->assumed, "with embedding and head as a layer each, (%" PRIu32
+                     "+2)/%" PRIu32 " = %" PRIu32 " is whole", layers, pp,
+                     (layers + 2) / pp);
     if (r->stack->uneven != NULL)
         planner_note(&r->assumed, "uneven stages in %s need %s", r->stack->name,
                      r->stack->uneven);

@@ -89,11 +89,11 @@ static void set_peak(struct planner_request *r, const struct planner_given *g)
     if (!g->tflops_given)
         return;
     if (fabs(given / dense - 2) < 0.02)
-        planner_note(&r->warnings, "--tflops %g is the sparse figure of a %s in %s; the dense "
+        planner_note(&r->warnings, "--tflops %g is the sparse figure of %s in %s; the dense "
                      "peak is %g; continuing with %g", g->tflops, gpu->key,
                      pt_precision_name(p), dense / 1e12, g->tflops);
     else if (given > 1.25 * dense)
-        planner_note(&r->warnings, "--tflops %g is above the dense peak of a %s in %s, %g",
+        planner_note(&r->warnings, "--tflops %g is above the dense peak of %s in %s, %g",
                      g->tflops, gpu->key, pt_precision_name(p), dense / 1e12);
     gpu->peak_flops[p] = given;
 }
@@ -106,7 +106,7 @@ static void warn_precision(struct planner_request *r, const struct planner_given
     double half = fmax(gpu->peak_flops[PT_BF16], gpu->peak_flops[PT_FP16]);
 
     if (g->precision != NULL && p == PT_FP32 && half > 4 * gpu->peak_flops[p])
-        planner_note(&r->warnings, "fp32 runs at %.3g TFLOP/s on a %s and %s at %.3g: was "
+        planner_note(&r->warnings, "fp32 runs at %.3g TFLOP/s on %s and %s at %.3g: was "
                      "--precision %s forgotten?", gpu->peak_flops[p] / 1e12, gpu->key,
                      gpu->peak_flops[PT_BF16] > 0 ? "bf16" : "fp16", half / 1e12,
                      gpu->peak_flops[PT_BF16] > 0 ? "bf16" : "fp16");
@@ -148,33 +148,54 @@ static enum pt_status set_sequence(struct planner_request *r, const struct plann
     return PT_OK;
 }
 
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+    while (b != 0) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The least common multiple of a list's values, or 1; what grows past `max` is left out. */
+static enum pt_status common(const char *what, const struct pt_cli_list *list, uint64_t max,
+                             uint64_t *multiple, struct pt_error *err)
+{
+    *multiple = 1;
+    for (size_t i = 0; i < list->n; i++) {
+        uint64_t value, next;
+        enum pt_status st = pt_parse_u64(what, list->item[i], 1, 1u << 20, &value, err);
+
+        if (st != PT_OK)
+            return st;
+        next = *multiple / gcd(*multiple, value) * value;
+        if (next <= max)
+            *multiple = next;
+    }
+    return PT_OK;
+}
+
 static enum pt_status set_batch(struct planner_request *r, const struct planner_given *g,
                                 struct pt_error *err)
 {
     struct pt_job *j = &r->setup.job;
     struct pt_params params;
-    uint64_t micro = 1, dp = 1, per;
+    uint64_t micro, dp, per;
+    enum pt_status st;
     char count[32];
 
     if (g->global_batch_given) {
         j->global_batch = (uint32_t)g->global_batch;
         return PT_OK;
     }
-    if (g->micro_batch.n > 0) {
-        enum pt_status st = pt_parse_u64("--micro-batch", g->micro_batch.item[0], 1, 1u << 20,
-                                         &micro, err);
-
-        if (st != PT_OK)
-            return st;
-    }
-    if (g->dp.n > 0) {
-        enum pt_status st = pt_parse_u64("--dp", g->dp.item[0], 1, 1u << 20, &dp, err);
-
-        if (st != PT_OK)
-            return st;
-    }
+    st = common("--micro-batch", &g->micro_batch, 1u << 20, &micro, err);
+    if (st == PT_OK)
+        st = common("--dp", &g->dp, 1u << 20, &dp, err);
+    if (st != PT_OK)
+        return st;
     pt_model_params(&r->setup.model, &params);
-    /* Replicas of --dp must divide it too when the GPUs need not be whole replicas. */
     j->global_batch = planner_default_batch((double)params.total, j->seq,
                                             g->dp.n > 0 ? (uint32_t)dp
                                                         : r->setup.cluster.gpus,

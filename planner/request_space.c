@@ -83,6 +83,22 @@ static enum pt_status read_names(struct planner_space *s, const struct planner_g
     return PT_OK;
 }
 
+/* Chunks alone mean interleaving: the V-shaped schedules, which have two as well, are named. */
+static void imply_interleaving(struct planner_space *s)
+{
+    bool one = false, more = false;
+
+    for (uint32_t i = 0; i < s->vpp.n; i++) {
+        one = one || s->vpp.value[i] == 1;
+        more = more || s->vpp.value[i] > 1;
+    }
+    if (s->schedule.n > 0 || !more)
+        return;
+    s->schedule.value[s->schedule.n++] = PT_SCHEDULE_INTERLEAVED;
+    if (one)
+        s->schedule.value[s->schedule.n++] = PT_SCHEDULE_1F1B;
+}
+
 static enum pt_status read_offload(struct planner_space *s, const char *text,
                                    struct pt_error *err)
 {
@@ -160,16 +176,16 @@ static enum pt_status limit_zero(struct planner_request *r, struct pt_error *err
     uint32_t zero = lowest(&s->zero, 0), pp = lowest(&s->pp, 1);
 
     s->zero_max_with_pp = stack->zero_max_with_pp;
+    if (s->pp.n > 0 && pp > 1 && stack->zero_max_with_pp > 0 && zero > stack->zero_max_with_pp)
+        return pt_fail(err, PT_USAGE, NULL, 0, "--zero %" PRIu32 " with --pp %" PRIu32
+                       ": in --stack %s sharding gradients conflicts with adding them up "
+                       "over micro-batches; use --zero %" PRIu32 ", or --stack ptexec", zero, pp,
+                       stack->name, stack->zero_max_with_pp);
     if (zero > stack->zero_max)
         return pt_fail(err, PT_USAGE, NULL, 0, "--stack %s has no ZeRO-%" PRIu32
                        "; use --zero %" PRIu32, stack->name, zero, stack->zero_max);
     if (stack->zero_max < 3)
         cap(&s->zero, 0, stack->zero_max);
-    if (s->pp.n > 0 && pp > 1 && zero > stack->zero_max_with_pp)
-        return pt_fail(err, PT_USAGE, NULL, 0, "--zero %" PRIu32 " with --pp %" PRIu32
-                       ": in --stack %s sharding gradients conflicts with adding them up "
-                       "over micro-batches; use --zero %" PRIu32 ", --pp 1, or --stack "
-                       "ptexec", zero, pp, stack->name, stack->zero_max_with_pp);
     return PT_OK;
 }
 
@@ -237,6 +253,7 @@ enum pt_status planner_request_space(struct planner_request *r,
         st = read_names(s, g, err);
     if (st == PT_OK)
         st = read_offload(s, g->offload, err);
+    imply_interleaving(s);
     if (st == PT_OK)
         st = limit_pipeline(r, err);
     if (st == PT_OK)

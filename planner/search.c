@@ -1,7 +1,8 @@
-/* Best first. Every candidate enters a heap with a bound that costs a handful of operations
- * (enumerate.c). The least is taken: when its bound is the cheap one, it is priced in full and
- * bounded again (bound.c) and goes back if another is now ahead; else it is solved (solve.c).
- * The search ends when the least bound cannot beat the K-th best plan: then it is proved. */
+/* Best first. Every candidate enters a heap with a bound that costs a handful of
+ * operations (enumerate.c). The least is taken: when its bound is the cheap one, it is
+ * priced in full and bounded again (bound.c) and goes back if another is now ahead; else
+ * it is solved (solve.c). The search ends when the least bound cannot beat the K-th best
+ * plan: then it is proved. */
 #include "config.h"
 
 #include <math.h>
@@ -15,7 +16,8 @@
 #include "planner/solve.h"
 #include "planner/top.h"
 
-/* A heap of this many candidates makes the search solve its best ones, to prune the others. */
+/* A heap of this many candidates makes the search solve its best ones, to prune the
+ * others. */
 #define PROBE_FIRST 2048
 
 struct search {
@@ -100,8 +102,7 @@ static enum pt_status solve(struct search *s)
     enum pt_status st;
 
     if (s->options->time_limit_s > 0.0)
-        v->time_limit_s =
-            fmax(1e-3, s->options->time_limit_s - (now_s() - s->start_s));
+        v->time_limit_s = fmax(1e-3, s->options->time_limit_s - (now_s() - s->start_s));
     st = planner_solver_run(v, cutoff_s(s), &outcome, s->err);
     if (st != PT_OK)
         return st;
@@ -143,7 +144,8 @@ static enum pt_status advance(struct search *s)
         s->stats->bounded++;
         return PT_OK;
     }
-    if (c.level == 0 && s->heap.n > 0 && s->heap.item[0].bound_s < s->solver.bound.step_s) {
+    if (c.level == 0 && s->heap.n > 0 &&
+        s->heap.item[0].bound_s < s->solver.bound.step_s) {
         c.level = 1;
         c.bound_s = s->solver.bound.step_s;
         if (!planner_heap_push(&s->heap, &c))
@@ -232,7 +234,8 @@ static enum pt_status finish(struct search *s, struct planner_result *result)
         double best = s->top.entry[0].step_s;
 
         stats->bound_s = fmin(stats->bound_s, best);
-        stats->gap = stats->bound_s < best * (1.0 - 4e-9) ? (best - stats->bound_s) / best : 0.0;
+        stats->gap =
+            stats->bound_s < best * (1.0 - 4e-9) ? (best - stats->bound_s) / best : 0.0;
     }
     stats->bounded += s->heap.n;
     st = make_plans(s, result);
@@ -247,13 +250,19 @@ static enum pt_status finish(struct search *s, struct planner_result *result)
     return planner_shortfall(s->setup, s->space, &s->closest, &result->shortfall, s->err);
 }
 
-enum pt_status planner_search(const struct pt_setup *setup, const struct planner_space *space,
+enum pt_status planner_search(const struct pt_setup *setup,
+                              const struct planner_space *space,
                               const struct planner_options *options,
                               struct planner_result *result, struct pt_error *err)
 {
-    struct search s = { .setup = setup, .space = space, .options = options,
-                        .stats = &result->stats, .probe_at = PROBE_FIRST,
-                        .start_s = now_s(), .unproved_s = HUGE_VAL, .err = err };
+    struct search s = { .setup = setup,
+                        .space = space,
+                        .options = options,
+                        .stats = &result->stats,
+                        .probe_at = PROBE_FIRST,
+                        .start_s = now_s(),
+                        .unproved_s = HUGE_VAL,
+                        .err = err };
     const struct planner_visitor visitor = { on_candidate, on_memory, &s };
     struct planner_counts counts;
     enum pt_status st;

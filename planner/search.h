@@ -17,8 +17,8 @@ struct planner_space {
     struct planner_list sequence_parallel; /* 0, 1 */
     struct planner_list recompute;         /* enum pt_recompute; FULL allows r of n layers */
     struct planner_list schedule;          /* enum pt_schedule_kind; of pipelines: pp 1 has none */
-    uint32_t zero_max_with_pp;             /* the software shards gradients (2, 3) under pipelining
-                                              or does not (0, 1); counts when pp > 1 */
+    uint32_t zero_max_with_pp;             /* when pp > 1: 1 where the software cannot shard
+                                              gradients under pipelining; 0: no limit */
     bool offload;                          /* the optimizer may go to the host */
     double offload_frac;                   /* < 0: free in 0..1, else pinned for every stage */
     bool replicate_kv;

@@ -8,7 +8,7 @@
 #include "planner/solve.h"
 
 /* A split this close to the bound is the best one: sums differ by rounding. */
-#define EXACT 2e-9
+#define EXACT 4e-9
 
 void planner_solver_init(struct planner_solver *solver)
 {
@@ -57,8 +57,8 @@ enum pt_status planner_solver_set(struct planner_solver *s, const struct pt_setu
     return PT_OK;
 }
 
-/* Offloaded shares from a tolerance-bound solver, made to fit exactly: a stage that misses its
- * limit by rounding offloads that much more. */
+/* Offloaded shares from a tolerance-bound solver, made to fit exactly: a stage that
+ * misses its limit by rounding offloads that much more. */
 static bool settle(const struct planner_problem *p, struct pt_split *split)
 {
     for (uint32_t s = 0; p->offload && s < p->layout.pp; s++) {
@@ -93,8 +93,8 @@ static enum pt_status run_milp(struct planner_solver *s, double cutoff_s,
     double under = s->found ? fmin(cutoff_s, s->step_s) : cutoff_s, step_s;
     enum pt_status st;
 
-    st = planner_milp(&s->problem, &s->bound, under, s->max_nodes, s->time_limit_s, &s->other,
-                      &stats, err);
+    st = planner_milp(&s->problem, &s->bound, under, s->max_nodes, s->time_limit_s,
+                      &s->other, &stats, err);
     s->milps++;
     s->nodes += stats.nodes;
     if (st == PT_BUG || st == PT_SYSTEM)
@@ -149,7 +149,8 @@ enum pt_status planner_solver_run(struct planner_solver *s, double cutoff_s,
     return run_milp(s, cutoff_s, outcome, err);
 }
 
-enum pt_status planner_solve(const struct pt_setup *setup, const struct planner_space *space,
+enum pt_status planner_solve(const struct pt_setup *setup,
+                             const struct planner_space *space,
                              const struct pt_layout *layout, double cutoff_s,
                              struct planner_solution *solution, struct pt_error *err)
 {

@@ -16,19 +16,20 @@ struct planner_solver {
     struct planner_bound bound;
     struct pt_split split, other; /* the best split; scratch */
     struct pt_stage_load *load;
-    uint32_t pieces, pp;          /* capacity of the above */
-    double step_s, bound_s;       /* of split; proven */
-    bool found;                   /* split holds a split that fits */
-    uint64_t milps, nodes;        /* solved since init */
-    uint32_t max_nodes;           /* of one MILP */
-    double time_limit_s;          /* of one MILP; 0: none */
-    bool always_milp;             /* tests: even when the greedy split meets the bound */
+    uint32_t pieces, pp;    /* capacity of the above */
+    double step_s, bound_s; /* of split; proven */
+    bool found;             /* split holds a split that fits */
+    uint64_t milps, nodes;  /* solved since init */
+    uint32_t max_nodes;     /* of one MILP */
+    double time_limit_s;    /* of one MILP; 0: none */
+    bool always_milp;       /* tests: even when the greedy split meets the bound */
 };
 
 void planner_solver_init(struct planner_solver *solver);
 void planner_solver_fini(struct planner_solver *solver);
 /* Prices the layout and bounds it: solver->problem and solver->bound. */
-enum pt_status planner_solver_set(struct planner_solver *solver, const struct pt_setup *setup,
+enum pt_status planner_solver_set(struct planner_solver *solver,
+                                  const struct pt_setup *setup,
                                   const struct planner_space *space,
                                   const struct pt_layout *layout, struct pt_error *err);
 /* Solves what was set. Failures: PT_SYSTEM, PT_BUG. */

@@ -11,7 +11,8 @@ struct planner_stack {
     const char *key;  /* profiles/stacks.csv; a key without rows has the defaults */
     const char *what; /* for people */
     uint32_t max_pp;           /* 1: no pipeline */
-    uint32_t zero_max_with_pp; /* gradients cannot be sharded while micro-batches add up: 1 */
+    uint32_t zero_max_with_pp; /* 1: gradients cannot be sharded while micro-batches add up;
+                                  0: no limit */
     uint32_t zero_max;
     uint32_t schedules;        /* bit per enum pt_schedule_kind */
     bool cp, ep;

@@ -7,7 +7,8 @@
 #include "planner/heap.h"
 #include "planner/top.h"
 
-enum pt_status planner_top_init(struct planner_top *top, uint32_t most, struct pt_error *err)
+enum pt_status planner_top_init(struct planner_top *top, uint32_t most,
+                                struct pt_error *err)
 {
     *top = (struct planner_top){ .most = most > 0 ? most : 1 };
     top->entry = calloc((size_t)top->most + 1, sizeof(*top->entry));
@@ -34,7 +35,8 @@ enum pt_status planner_split_copy(struct pt_split *to, const struct pt_split *fr
     return PT_OK;
 }
 
-/* Times that differ by rounding are equal: the order is of the rounded ones, so it is total. */
+/* Times that differ by rounding are equal: the order is of the rounded ones, so it is
+ * total. */
 static double rounded(double s)
 {
     int exponent;

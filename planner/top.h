@@ -13,10 +13,11 @@ struct planner_top {
     struct planner_entry *entry;
     uint32_t n, most;
 };
-enum pt_status planner_top_init(struct planner_top *top, uint32_t most, struct pt_error *err);
+enum pt_status planner_top_init(struct planner_top *top, uint32_t most,
+                                struct pt_error *err);
 void planner_top_fini(struct planner_top *top);
-/* A copy of the split is kept when it is among the best; equal times (to nine digits) are ordered
- * by planner_prefer. */
+/* A copy of the split is kept when it is among the best; equal times (to nine digits) are
+ * ordered by planner_prefer. */
 enum pt_status planner_top_add(struct planner_top *top, const struct pt_layout *layout,
                                const struct pt_split *split, double step_s,
                                struct pt_error *err);

@@ -1,4 +1,5 @@
-/* The search alone, timed: bench_search PARAMS|MODEL GPU GPUS GLOBAL_BATCH [idle] [offload]. */
+/* The search alone, timed: bench_search PARAMS|MODEL GPU GPUS GLOBAL_BATCH [idle]
+ * [offload]. */
 #include "config.h"
 
 #include <stdio.h>
@@ -72,11 +73,13 @@ int main(int argc, char **argv)
         const struct pt_plan *p = &result.plan[i];
         const struct pt_layout *l = &p->layout;
 
-        printf("%u: %.6f s  tp %u pp %u vpp %u cp %u ep %u dp %u mb %u zero %u sp %d %s %s  "
-               "%.1f GiB fits %d  mfu %.3f  layers", i, p->step.step_s, l->tp, l->pp, l->vpp,
-               l->cp, l->ep, l->dp, l->micro_batch, l->zero, l->sequence_parallel,
-               pt_recompute_name(l->recompute), pt_schedule_name(l->schedule),
-               p->memory.device_bytes / PT_GIB, p->memory.fits, p->step.mfu);
+        printf(
+            "%u: %.6f s  tp %u pp %u vpp %u cp %u ep %u dp %u mb %u zero %u sp %d %s %s  "
+            "%.1f GiB fits %d  mfu %.3f  layers",
+            i, p->step.step_s, l->tp, l->pp, l->vpp, l->cp, l->ep, l->dp, l->micro_batch,
+            l->zero, l->sequence_parallel, pt_recompute_name(l->recompute),
+            pt_schedule_name(l->schedule), p->memory.device_bytes / PT_GIB,
+            p->memory.fits, p->step.mfu);
         for (uint32_t s = 0; s < l->pp * l->vpp && s < 24; s++)
             printf(" %d/%d", p->split.chunk[s].layers[0] + p->split.chunk[s].layers[1],
                    p->split.chunk[s].recomputed[0] + p->split.chunk[s].recomputed[1]);
@@ -85,11 +88,14 @@ int main(int argc, char **argv)
     const struct planner_stats *t = &result.stats;
 
     getrusage(RUSAGE_SELF, &u);
-    printf("seen %llu invalid %llu bounded %llu no_memory %llu solved %llu gap %g wall %.3f s  "
-           "cpu %.3f s  rss %ld MB\n", (unsigned long long)t->seen,
-           (unsigned long long)t->invalid, (unsigned long long)t->bounded,
-           (unsigned long long)t->no_memory, (unsigned long long)t->solved, t->gap, t->wall_s,
-           (double)u.ru_utime.tv_sec + 1e-6 * (double)u.ru_utime.tv_usec, u.ru_maxrss / 1024);
+    printf("seen %llu invalid %llu bounded %llu no_memory %llu solved %llu gap %g wall "
+           "%.3f s  "
+           "cpu %.3f s  rss %ld MB\n",
+           (unsigned long long)t->seen, (unsigned long long)t->invalid,
+           (unsigned long long)t->bounded, (unsigned long long)t->no_memory,
+           (unsigned long long)t->solved, t->gap, t->wall_s,
+           (double)u.ru_utime.tv_sec + 1e-6 * (double)u.ru_utime.tv_usec,
+           u.ru_maxrss / 1024);
     planner_result_fini(&result);
     return pt_exit_status(st);
 }

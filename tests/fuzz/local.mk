@@ -3,6 +3,14 @@
 fuzz_replay = %reldir%/replay_main.c
 EXTRA_DIST += %reldir%/corpus
 
+pt_run_programs += %reldir%/replay_config
+%canon_reldir%_replay_config_SOURCES = %reldir%/fuzz_config.c $(fuzz_replay)
+%canon_reldir%_replay_config_LDADD = libpt/libpt.a $(pt_libs)
+
+pt_run_programs += %reldir%/replay_options
+%canon_reldir%_replay_options_SOURCES = %reldir%/fuzz_options.c $(fuzz_replay)
+%canon_reldir%_replay_options_LDADD = $(planner_libs)
+
 pt_run_programs += %reldir%/replay_csv
 %canon_reldir%_replay_csv_SOURCES = %reldir%/fuzz_csv.c $(fuzz_replay)
 %canon_reldir%_replay_csv_LDADD = libpt/libpt.a $(pt_libs)
@@ -21,6 +29,16 @@ fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_programs =
 .PHONY: fuzzers
 fuzzers: $(fuzz_programs)
+
+fuzz_programs += %reldir%/fuzz_config
+%canon_reldir%_fuzz_config_SOURCES = %reldir%/fuzz_config.c
+%canon_reldir%_fuzz_config_LDADD = libpt/libpt.a $(pt_libs)
+%canon_reldir%_fuzz_config_LDFLAGS = $(fuzz_ldflags)
+
+fuzz_programs += %reldir%/fuzz_options
+%canon_reldir%_fuzz_options_SOURCES = %reldir%/fuzz_options.c
+%canon_reldir%_fuzz_options_LDADD = $(planner_libs)
+%canon_reldir%_fuzz_options_LDFLAGS = $(fuzz_ldflags)
 
 fuzz_programs += %reldir%/fuzz_csv
 %canon_reldir%_fuzz_csv_SOURCES = %reldir%/fuzz_csv.c

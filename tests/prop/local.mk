@@ -7,3 +7,6 @@ pt_run_programs += %reldir%/prop_text
 pt_run_programs += %reldir%/prop_schedule
 %canon_reldir%_prop_schedule_SOURCES = %reldir%/prop_schedule.c %reldir%/prop.h
 %canon_reldir%_prop_schedule_LDADD = libpt/libpt.a $(pt_libs)
+pt_run_programs += %reldir%/prop_solve
+%canon_reldir%_prop_solve_SOURCES = %reldir%/prop_solve.c %reldir%/prop.h %reldir%/search_setup.h
+%canon_reldir%_prop_solve_LDADD = $(planner_libs)

@@ -1,11 +1,17 @@
 # One Check program per module, made only where the Check framework is. To add one: five lines.
 unit_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS)
 unit_libs = libpt/libpt.a $(pt_libs) $(CHECK_LIBS)
+EXTRA_DIST += tests/data/config
 
 pt_run_programs += %reldir%/check_cli
 %canon_reldir%_check_cli_SOURCES = %reldir%/check_cli.c %reldir%/unit.h
 %canon_reldir%_check_cli_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_cli_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_config
+%canon_reldir%_check_config_SOURCES = %reldir%/check_config.c %reldir%/unit.h
+%canon_reldir%_check_config_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_config_LDADD = $(unit_libs)
 
 pt_run_programs += %reldir%/check_csv
 %canon_reldir%_check_csv_SOURCES = %reldir%/check_csv.c %reldir%/unit.h
@@ -32,10 +38,20 @@ pt_run_programs += %reldir%/check_json
 %canon_reldir%_check_json_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_json_LDADD = $(unit_libs)
 
+pt_run_programs += %reldir%/check_layout
+%canon_reldir%_check_layout_SOURCES = %reldir%/check_layout.c %reldir%/unit.h
+%canon_reldir%_check_layout_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_layout_LDADD = $(unit_libs)
+
 pt_run_programs += %reldir%/check_model
 %canon_reldir%_check_model_SOURCES = %reldir%/check_model.c %reldir%/unit.h
 %canon_reldir%_check_model_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_model_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_options
+%canon_reldir%_check_options_SOURCES = %reldir%/check_options.c %reldir%/unit.h
+%canon_reldir%_check_options_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_options_LDADD = $(planner_libs) $(CHECK_LIBS)
 
 pt_run_programs += %reldir%/check_sha256
 %canon_reldir%_check_sha256_SOURCES = %reldir%/check_sha256.c %reldir%/unit.h
@@ -61,3 +77,8 @@ pt_run_programs += %reldir%/check_trace
 %canon_reldir%_check_trace_SOURCES = %reldir%/check_trace.c %reldir%/unit.h
 %canon_reldir%_check_trace_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_trace_LDADD = $(unit_libs)
+
+pt_run_programs += %reldir%/check_memory
+%canon_reldir%_check_memory_SOURCES = %reldir%/check_memory.c %reldir%/unit.h
+%canon_reldir%_check_memory_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_memory_LDADD = $(unit_libs)
