@@ -6,5 +6,4 @@ cli_tests += %reldir%/man-options.sh
 cli_tests += %reldir%/man-examples.sh
 
 # Until ptplan writes plans: main.c parses, and evaluates, so far.
-XFAIL_TESTS += %reldir%/man-examples.sh
 cli_tests += %reldir%/every-program.sh
