@@ -10,3 +10,7 @@ pt_run_programs += %reldir%/prop_schedule
 pt_run_programs += %reldir%/prop_solve
 %canon_reldir%_prop_solve_SOURCES = %reldir%/prop_solve.c %reldir%/prop.h %reldir%/search_setup.h
 %canon_reldir%_prop_solve_LDADD = $(planner_libs)
+
+pt_run_programs += %reldir%/prop_memory
+%canon_reldir%_prop_memory_SOURCES = %reldir%/prop_memory.c %reldir%/prop.h
+%canon_reldir%_prop_memory_LDADD = libpt/libpt.a $(pt_libs)
