@@ -318,6 +318,7 @@ static void sharding(struct walk *w, struct planner_group *g, struct pt_layout l
     bool alone = pt_grad_group(&l, false) == 1 &&
                  (w->setup->model.experts == 0 || pt_grad_group(&l, true) == 1);
     enum pt_recompute cheapest = (enum pt_recompute)w->recompute.v[w->recompute.n - 1];
+    uint32_t max = w->space->zero_max_with_pp;
 
     for (uint32_t i = 0; i < w->zero.n; i++)
         for (uint32_t j = 0; j < w->zero_group.n; j++) {
@@ -325,6 +326,8 @@ static void sharding(struct walk *w, struct planner_group *g, struct pt_layout l
             l.zero_group = w->zero_group.v[j];
             if ((alone && !w->zero.listed && l.zero > 0) || (l.zero == 0 && j > 0))
                 continue;
+            if (l.pp > 1 && max > 0 && l.zero > max)
+                continue; /* the software cannot */
             l.recompute = cheapest;
             if (sharding_conflicts(w->space, &l)) {
                 remember(w, &l, 5);

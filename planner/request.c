@@ -232,10 +232,10 @@ static enum pt_status find_cluster(struct planner_request *r, const struct plann
                            pt_format_gib(gib, (double)g->mem));
     }
     st = pt_cluster_default(profile_dir, key, c, err);
-    if (st == PT_OK && g->gpu == NULL)
-        planner_note(&r->assumed, "GPU %s, because only memory was given", c->gpu.key);
     if (st == PT_OK)
-        planner_note(&r->assumed, "node %s", c->source);
+        planner_note(&r->assumed, g->gpu == NULL
+                         ? "GPU %s in %s, because only memory was given"
+                         : "%s in its usual node, %s", c->gpu.key, c->source);
     return st;
 }
 
@@ -269,7 +269,7 @@ static enum pt_status limit_memory(struct planner_request *r, const struct plann
         planner_note(&r->assumed, "%s of each GPU may be used%s%s", asked,
                      *doubt(g->mem_unit) != '\0' ? "; " : "", doubt(g->mem_unit));
     } else {
-        planner_note(&r->assumed, "--mem %s is the whole card: %s as its driver counts%s%s",
+        planner_note(&r->assumed, "--mem %s is the whole card, %s as its driver counts%s%s",
                      asked, has, *doubt(g->mem_unit) != '\0' ? "; " : "",
                      doubt(g->mem_unit));
     }
@@ -377,8 +377,9 @@ static enum pt_status choose_stack(struct planner_request *r, const struct plann
     snprintf(r->stack_key, sizeof(r->stack_key), "%s", r->stack->key);
     snprintf(r->calibration_text, sizeof(r->calibration_text), "%s", g->calibration);
     pt_calibration_stack(r->calibration, r->stack_key, &r->setup.stack, &known);
-    planner_note(&r->assumed, "stack %s: %s%s", r->stack->name, r->stack->what,
-                 known ? "" : " (default constants)");
+    if (!known && strcmp(r->stack->name, PLANNER_STACK_DEFAULT) != 0)
+        planner_note(&r->assumed, "stack %s (%s) has no constants of its own: defaults",
+                     r->stack->name, r->stack->what);
     return PT_OK;
 }
 

@@ -65,7 +65,6 @@ static enum pt_status set_precision(struct planner_request *r, const struct plan
         j->precision = gpu->peak_flops[PT_BF16] > 0   ? PT_BF16
                        : gpu->peak_flops[PT_FP16] > 0 ? PT_FP16
                                                       : PT_FP32;
-        planner_note(&r->assumed, "precision %s", pt_precision_name(j->precision));
     }
     if (gpu->peak_flops[j->precision] > 0)
         return PT_OK;
@@ -122,9 +121,6 @@ static void set_dtypes(struct planner_request *r, const struct planner_given *g)
         d->grad = strcmp(g->grad_type, "fp32") == 0 ? 4 : 2;
         d->grad_comm = d->grad;
     }
-    planner_note(&r->assumed, "%g bytes of state per parameter: %g weights, %g gradients, %g "
-                 "optimizer", d->weight + d->grad + d->master + d->moments, d->weight,
-                 d->grad, d->master + d->moments);
 }
 
 static enum pt_status set_sequence(struct planner_request *r, const struct planner_given *g,
@@ -140,11 +136,6 @@ static enum pt_status set_sequence(struct planner_request *r, const struct plann
     }
     /* Long contexts are trained last and briefly: the bulk is at 8192 or less. */
     j->seq = m->max_seq < 8192 ? m->max_seq : 8192;
-    if (j->seq < m->max_seq)
-        planner_note(&r->assumed, "sequences of %" PRIu32 " tokens (the model allows %" PRIu32
-                     ")", j->seq, m->max_seq);
-    else
-        planner_note(&r->assumed, "sequences of %" PRIu32 " tokens", j->seq);
     return PT_OK;
 }
 
@@ -184,7 +175,6 @@ static enum pt_status set_batch(struct planner_request *r, const struct planner_
     struct pt_params params;
     uint64_t micro, dp, per;
     enum pt_status st;
-    char count[32];
 
     if (g->global_batch_given) {
         j->global_batch = (uint32_t)g->global_batch;
@@ -203,9 +193,32 @@ static enum pt_status set_batch(struct planner_request *r, const struct planner_
     per = dp * micro;
     if (j->global_batch < per)
         j->global_batch = per > 268435456 ? 268435456 : (uint32_t)per;
-    planner_note(&r->assumed, "global batch of %" PRIu32 " sequences, %s tokens",
-                 j->global_batch, pt_format_count(count, (double)j->global_batch * j->seq));
     return PT_OK;
+}
+
+/* One sentence for what was not given of the job. */
+static void tell_defaults(struct planner_request *r, const struct planner_given *g)
+{
+    const struct pt_job *j = &r->setup.job;
+    uint32_t most = r->setup.model.max_seq;
+    char text[160] = "", count[32];
+    size_t used = 0;
+
+    if (g->precision == NULL)
+        used += (size_t)snprintf(text, sizeof(text), ", precision %s",
+                                 pt_precision_name(j->precision));
+    if (!g->seq_given)
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                 ", sequences of %" PRIu32 " tokens", j->seq);
+    if (!g->seq_given && j->seq < most)
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                 " (the model allows %" PRIu32 ")", most);
+    if (!g->global_batch_given)
+        used += (size_t)snprintf(text + used, sizeof(text) - used,
+                                 ", global batch %" PRIu32 " (%s tokens)", j->global_batch,
+                                 pt_format_count(count, (double)j->global_batch * j->seq));
+    if (used > 0)
+        planner_note(&r->assumed, "%s", text + 2);
 }
 
 static void set_flags(struct planner_request *r, const struct planner_given *g)
@@ -243,5 +256,9 @@ enum pt_status planner_request_job(struct planner_request *r, const struct plann
     warn_precision(r, g);
     set_dtypes(r, g);
     st = set_sequence(r, g, err);
-    return st == PT_OK ? set_batch(r, g, err) : st;
+    if (st == PT_OK)
+        st = set_batch(r, g, err);
+    if (st == PT_OK)
+        tell_defaults(r, g);
+    return st;
 }

@@ -151,14 +151,13 @@ END_TEST
 static const struct {
     const char *line, *sentence;
 } accepted[] = {
-    { "--params 10B --gpus 16 --mem 80G", "=GPU H100-80-SXM5, because only memory was given" },
+    { "--params 10B --gpus 16 --mem 80G", "=GPU H100-80-SXM5 in DGX H100" },
     { "--params 10b --gpus 16 --mem 80G", "=G read as GiB" },
-    { "--params 10_B --gpus 16 --mem 80GiB", "=16 bytes of state per parameter" },
+    { "--params 10_B --gpus 16 --mem 80GiB", "=precision bf16, sequences of 2048 tokens, global batch 1024 (2.1M tokens)" },
     { "--params 1e10 --gpus 16 --mem 80GB", "=GB of 1e9 bytes" },
-    { "--params 10e9 --gpus 16 --mem 80G", "=global batch of 1024 sequences" },
-    { "--params 7B --gpus 12 --mem 80G", "=global batch of 768 sequences" },
-    { "--params 7B --gpus 12 --dp 3,5 --idle-gpus --mem 80G", "=global batch of 960 sequences" },
-    { "--params 7B --gpus 8 --mem 80G --stack megatron", "=stack megatron: Megatron-Core" },
+    { "--params 10e9 --gpus 16 --mem 80G", "=global batch 1024 (" },
+    { "--params 7B --gpus 12 --mem 80G", "=global batch 768 (" },
+    { "--params 7B --gpus 12 --dp 3,5 --idle-gpus --mem 80G", "=global batch 960 (" },
     { "--model llama3.1-405B --gpus 1024 --gpu H100",
       "=sequences of 8192 tokens (the model allows 131072)" },
     { "--params 1B --seq-length 4096 --gpus 8 --mem 80G", "=4096 learned positions" },
