@@ -117,8 +117,9 @@ enum pt_status planner_options_parse(int argc, char **argv, struct planner_given
         FLAG("idle-gpus", "allow GPUs to stay idle", idle_gpus),
 
         GROUP("Cost model"),
-        STR(0, "stack", "NAME", PLANNER_STACK_DEFAULT,
-            "training software: generic, ptexec, megatron, fsdp, deepspeed ...", stack),
+        { PT_OPT_STR, 0, "stack", "NAME", PLANNER_STACK_DEFAULT,
+          "training software: generic, ptexec, megatron, fsdp, deepspeed ...", &g->stack,
+          &g->stack_given, NULL, 0, 0, NULL },
         STR(0, "calibration", "WHAT", "default",
             "constants: none (datasheets only), default or a file", calibration),
         CHOICE("flop-convention", "HOW", "causal",

@@ -39,6 +39,7 @@ struct planner_given {
     bool replicate_kv, embedding_slots, idle_gpus;
     /* model of cost */
     const char *stack, *calibration, *flop_convention;
+    bool stack_given;
     /* search and output */
     uint64_t top;
     double time_limit, gap;

@@ -367,14 +367,16 @@ enum pt_status planner_request_hardware(struct planner_request *r,
 static enum pt_status choose_stack(struct planner_request *r, const struct planner_given *g,
                                    struct pt_error *err)
 {
-    char names[256];
-    bool known;
+    bool cpu = strcmp(r->setup.cluster.gpu.family, "cpu") == 0, known;
+    char names[320];
 
-    r->stack = planner_stack_find(g->stack);
+    r->stack = planner_stack_find(cpu && !g->stack_given ? PLANNER_STACK_CPU : g->stack);
     if (r->stack == NULL)
         return pt_fail(err, PT_USAGE, NULL, 0, "--stack: '%.40s' is not known; known: %s",
                        g->stack, planner_stack_names(names, sizeof(names)));
-    snprintf(r->stack_key, sizeof(r->stack_key), "%s", r->stack->key);
+    snprintf(r->stack_key, sizeof(r->stack_key), "%s",
+             cpu && strcmp(r->stack->name, PLANNER_STACK_CPU) == 0 ? PLANNER_STACK_CPU_KEY
+                                                                   : r->stack->key);
     snprintf(r->calibration_text, sizeof(r->calibration_text), "%s", g->calibration);
     pt_calibration_stack(r->calibration, r->stack_key, &r->setup.stack, &known);
     if (!known && strcmp(r->stack->name, PLANNER_STACK_DEFAULT) != 0)
@@ -419,11 +421,11 @@ enum pt_status planner_request_init(struct planner_request *r, const struct plan
     memset(r, 0, sizeof(*r));
     st = planner_calibration_open(g->calibration, profile_dir, &r->calibration, err);
     if (st == PT_OK)
-        st = choose_stack(r, g, err);
-    if (st == PT_OK)
         st = planner_request_model(r, g, profile_dir, err);
     if (st == PT_OK)
         st = planner_request_hardware(r, g, profile_dir, err);
+    if (st == PT_OK)
+        st = choose_stack(r, g, err);
     if (st == PT_OK)
         calibrate(r);
     if (st == PT_OK)

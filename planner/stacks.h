@@ -25,7 +25,10 @@ struct planner_stack {
 const struct planner_stack *planner_stack_find(const char *name);
 /* "generic, ptexec, ..." into buf. */
 char *planner_stack_names(char *buf, size_t size);
-/* The name that is assumed. */
+/* The name that is assumed; on processors alone it is the executor of this suite, whose constants
+ * there have a key of their own. */
 #define PLANNER_STACK_DEFAULT "generic"
+#define PLANNER_STACK_CPU "ptexec"
+#define PLANNER_STACK_CPU_KEY "ptexec-cpu"
 
 #endif
