@@ -254,7 +254,7 @@ static enum pt_status node_read(const struct table *t, struct pt_cluster *c,
         { "gpus", &gpus, 8, 1 },
         { "domain_gpus", &domain, 8, 1 },
         { "inject_Gbps", &inject, 0, PT_GB / 8 },
-        { "dram_GB", &c->host_mem_bytes, 0, PT_GB },
+        { "dram_GB", &c->host_mem_bytes, 0, PT_GIB }, /* memory modules come in powers of 2 */
         { "cpu_mem_bw_GBps", &c->host_mem_bytes_per_s, 200, PT_GB },
         { "cpu_cores", &cores, 32, 1 },
         { "cpu_adam_Gparam_s", &adam, 0, 1e9 },
