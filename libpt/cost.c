@@ -216,12 +216,13 @@ static double grad_comm_bytes(const struct pt_setup *s)
                                                      : s->job.dtypes.grad;
 }
 
-/* Gathering and reduction of sharded parameters around one layer. */
+/* Gathering and reduction of sharded parameters around one layer. A layer that is recomputed in
+ * full has more to hide them under: *recompute_full_s is less by that. */
 static void add_sharding(const struct pt_setup *s, const struct pt_layout *l,
                          const double params[2], double forward_s, double backward_s,
-                         struct pt_time *t)
+                         double recompute_s, struct pt_time *t, double *recompute_full_s)
 {
-    double gather = 0.0, reduce = 0.0;
+    double gather = 0.0, reduce = 0.0, plain, full;
 
     for (int e = 0; e < 2; e++) {
         uint32_t n = pt_grad_group(l, e == 1), stride = e == 1 ? l->ep : l->tp;
@@ -233,24 +234,12 @@ static void add_sharding(const struct pt_setup *s, const struct pt_layout *l,
                                   stride);
     }
     t->forward_comm_s += exposed(s, gather, forward_s);
-    t->input_comm_s += exposed(s, reduce + (l->zero == 3 ? gather : 0.0), backward_s);
-}
-
-/* Host time to launch a table once: an eager attention core is several kernels. */
-static double launch_floor_s(const struct pt_setup *s, const struct pt_ops *ops)
-{
-    double n = ops->n;
-
-    if (s->job.attention == PT_ATTENTION_EAGER)
-        n += 3.0;
-    return n * s->stack.launch_s;
-}
-
-/* The device waits where the host launches more slowly than it computes. */
-static void apply_floor(double floor_s, struct pt_time *t)
-{
-    t->forward_s = fmax(t->forward_s, floor_s - t->forward_comm_s);
-    t->input_s = fmax(t->input_s, floor_s - t->input_comm_s - t->weight_s);
+    if (l->zero == 3)
+        reduce += gather;
+    plain = exposed(s, reduce, backward_s + recompute_s);
+    full = exposed(s, reduce, backward_s + *recompute_full_s);
+    t->input_comm_s += plain;
+    *recompute_full_s += full - plain;
 }
 
 static void layer_costs(const struct pt_setup *s, const struct pt_layout *l,
@@ -269,7 +258,6 @@ static void layer_costs(const struct pt_setup *s, const struct pt_layout *l,
     t->weight_s = sum.weight_s;
     t->forward_comm_s = sum.tp_forward_s + sum.cp_forward_s + sum.ep_forward_s;
     t->input_comm_s = sum.tp_input_s + sum.cp_input_s + sum.ep_input_s;
-    apply_floor(launch_floor_s(s, &ops), t);
     c->tp_bytes[kind] = sum.tp_bytes;
     c->cp_bytes[kind] = sum.cp_bytes;
     c->ep_bytes[kind] = sum.ep_bytes;
@@ -291,13 +279,10 @@ static void layer_costs(const struct pt_setup *s, const struct pt_layout *l,
     default:
         break;
     }
-    if (l->zero >= 2) {
-        double again = l->recompute == PT_RECOMPUTE_FULL ? c->recompute_full_s[kind]
-                                                         : c->recompute_s[kind];
-
+    if (l->zero >= 2)
         add_sharding(s, l, par->layer[kind], t->forward_s + t->forward_comm_s,
-                     t->input_s + t->weight_s + t->input_comm_s + again, t);
-    }
+                     t->input_s + t->weight_s + t->input_comm_s, c->recompute_s[kind], t,
+                     &c->recompute_full_s[kind]);
 }
 
 static void end_costs(const struct pt_setup *s, const struct pt_layout *l,
@@ -360,13 +345,18 @@ static void reduction_costs(const struct pt_setup *s, const struct pt_layout *l,
     }
 }
 
+/* GPUs that take part: idle ones of the cluster slow nothing down. */
+static double world_of(const struct pt_layout *l)
+{
+    return (double)l->tp * l->cp * l->dp * l->pp;
+}
+
 static void update_costs(const struct pt_setup *s, const struct pt_layout *l,
                          struct pt_costs *c)
 {
     const struct pt_cluster *cl = &s->cluster;
     double hbm = 0.8 * cl->gpu.hbm_bytes_per_s;
-    double host_ranks = cl->node_gpus > 0 ? (cl->gpus < cl->node_gpus ? cl->gpus : cl->node_gpus)
-                                          : 1.0;
+    double host_ranks = cl->node_gpus > 0 ? fmin(world_of(l), cl->node_gpus) : 1.0;
     double cpu_rate = cl->cpu_adam_params_per_s > 0.0 ? cl->cpu_adam_params_per_s / host_ranks
                                                       : 1e8;
 
@@ -409,7 +399,7 @@ void pt_costs_init(const struct pt_setup *setup, const struct pt_layout *layout,
 {
     struct pt_rank_params par;
     const struct pt_cluster *cl = &setup->cluster;
-    double nodes = (double)cl->gpus / cl->domain_gpus;
+    double nodes = world_of(layout) / cl->domain_gpus;
 
     *costs = (struct pt_costs){ 0 };
     pt_rank_params(setup, layout, &par);

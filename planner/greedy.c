@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "planner/greedy.h"
+#include "planner/units.h"
 
 void planner_place(const struct planner_problem *p, const uint32_t *piece,
                    struct pt_split *split)
@@ -17,39 +18,6 @@ void planner_place(const struct planner_problem *p, const uint32_t *piece,
 
         *chunk = (struct pt_chunk){ .layers = { (uint16_t)d, (uint16_t)(piece[k] - d) } };
         dense -= d;
-    }
-}
-
-static bool is_end(const struct planner_problem *p, uint32_t k)
-{
-    return k == 0 || k + 1 == p->layout.pp * p->layout.vpp;
-}
-
-void planner_spread(const struct planner_problem *p, const uint32_t *stage_layers,
-                    uint32_t *piece)
-{
-    uint32_t pp = p->layout.pp, vpp = p->layout.vpp;
-
-    for (uint32_t s = 0; s < pp; s++) {
-        uint32_t left = stage_layers[s], need = 0;
-
-        for (uint32_t k = 0; k < pp * vpp; k++)
-            if (planner_piece_stage(p, k) == s)
-                need += !is_end(p, k);
-        /* Even shares of what is left over the pieces that are left; never below one
-         * where a piece has nothing else. */
-        for (uint32_t k = 0, c = vpp; k < pp * vpp; k++) {
-            if (planner_piece_stage(p, k) != s)
-                continue;
-            uint32_t share = (left + c - 1) / c;
-
-            need -= !is_end(p, k);
-            if (share + need > left)
-                share = left - need;
-            piece[k] = share;
-            left -= share;
-            c--;
-        }
     }
 }
 
@@ -195,11 +163,18 @@ static void offload_more(const struct planner_problem *p, struct pt_split *split
 
 struct greedy {
     const struct planner_problem *p;
+    struct planner_units units;
     uint32_t *stage, *piece; /* layers of each */
     struct pt_split *split, best;
     struct pt_stage_load *load;
     double best_s;
 };
+
+/* Stage totals to pieces: every stage as one unit, whatever its kinds. */
+static void spread(struct greedy *g)
+{
+    planner_units_spread(&g->units, g->p, g->stage, g->piece);
+}
 
 static void copy_split(struct pt_split *to, const struct pt_split *from)
 {
@@ -213,7 +188,7 @@ static bool consider(struct greedy *g)
     bool better = false;
 
     if (!g->p->forced)
-        planner_spread(g->p, g->stage, g->piece);
+        spread(g);
     for (int first = 0; first < (g->p->offload ? 2 : 1); first++) {
         double step_s;
 
@@ -325,6 +300,7 @@ bool planner_greedy(const struct planner_problem *p, const struct planner_bound 
     g.stage = calloc(p->layout.pp, sizeof(*g.stage));
     g.piece = calloc(pieces, sizeof(*g.piece));
     if (g.stage == NULL || g.piece == NULL ||
+        planner_units_stages(&g.units, p, NULL) != PT_OK ||
         pt_split_init(&g.best, p->layout.pp, p->layout.vpp, NULL) != PT_OK)
         goto out;
     if (p->forced || p->layout.pp == 1) {
@@ -347,6 +323,7 @@ bool planner_greedy(const struct planner_problem *p, const struct planner_bound 
     }
 out:
     pt_split_fini(&g.best);
+    planner_units_fini(&g.units);
     free(g.stage);
     free(g.piece);
     return found;

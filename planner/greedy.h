@@ -13,9 +13,6 @@ bool planner_greedy(const struct planner_problem *problem,
 /* Layers of each piece (in model order) into chunks: kinds in order. */
 void planner_place(const struct planner_problem *problem, const uint32_t *piece,
                    struct pt_split *split);
-/* Layers of each stage over its pieces, as evenly as integers allow. */
-void planner_spread(const struct planner_problem *problem, const uint32_t *stage_layers,
-                    uint32_t *piece);
 /* r recomputed layers of each kind of a stage, over its chunks from the first. */
 void planner_recompute(struct pt_split *split, uint32_t stage,
                        const uint32_t recomputed[PT_N_LAYER_KINDS]);

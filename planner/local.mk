@@ -34,3 +34,4 @@ noinst_LIBRARIES += %reldir%/libplanner.a
 bin_PROGRAMS += ptplan
 ptplan_SOURCES = %reldir%/main.c
 ptplan_LDADD = %reldir%/libplanner.a libpt/libpt.a $(pt_libs) $(GLPK_LIBS)
+%canon_reldir%_libplanner_a_SOURCES += %reldir%/units.c %reldir%/units.h

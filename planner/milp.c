@@ -9,6 +9,7 @@
 
 #include "planner/greedy.h"
 #include "planner/milp.h"
+#include "planner/units.h"
 
 /* Seconds are scaled by the mean stage time and bytes by the limit, so that GLPK's
  * absolute tolerances mean the same everywhere. */
@@ -16,32 +17,29 @@ struct model {
     const struct planner_problem *p;
     const struct planner_bound *bound;
     glp_prob *lp;
-    uint32_t units;       /* stages, or pieces when the order of two kinds matters */
-    bool relief, offload; /* r and o exist */
-    double second, byte;  /* scales */
+    struct planner_units units;
+    bool relief, offload;                          /* r and o exist */
+    double second, byte;                           /* scales */
     int slowest, widest, pipeline, reduce, update; /* columns */
-    int n, r, any, o, dense_done; /* first column of each group, 0: absent */
+    /* First column of each group, 0: absent: layers of each unit and kind, recomputed
+     * ones of each stage and kind, whether any is, offloaded bytes of a stage;
+     * dense_done[k] allows MoE layers on the k-th piece and forbids dense ones behind it.
+     */
+    int n, r, any, o, dense_done;
     int *ind, *place; /* the row being written; place[column] in it, 0: not yet */
     double *val;
     int len;
     double most_slowest_s; /* no stage of a split under the cutoff takes longer */
 };
 
-static uint32_t unit_stage(const struct model *m, uint32_t u)
-{
-    return m->units == m->p->layout.pp && planner_one_kind(m->p)
-               ? u
-               : planner_piece_stage(m->p, u);
-}
-
 static int n_col(const struct model *m, uint32_t unit, int kind)
 {
     return m->n + (int)unit * PT_N_LAYER_KINDS + kind;
 }
 
-static int r_col(const struct model *m, uint32_t unit, int kind)
+static int r_col(const struct model *m, uint32_t stage, int kind)
 {
-    return m->r + (int)unit * PT_N_LAYER_KINDS + kind;
+    return m->r + (int)stage * PT_N_LAYER_KINDS + kind;
 }
 
 static int add_cols(struct model *m, uint32_t count, int kind, double hi)
@@ -70,6 +68,21 @@ static void term(struct model *m, int col, double value)
     m->val[m->place[col]] += value;
 }
 
+/* Terms `each[kind]` x layers of a stage. */
+static void layer_terms(struct model *m, uint32_t s, const double each[PT_N_LAYER_KINDS])
+{
+    for (uint32_t u = 0; u < m->units.n; u++)
+        for (int k = 0; m->units.unit[u].stage == s && k < PT_N_LAYER_KINDS; k++)
+            term(m, n_col(m, u, k), each[k]);
+}
+
+/* Terms `each[kind]` x recomputed layers of a stage. */
+static void again_terms(struct model *m, uint32_t s, const double each[PT_N_LAYER_KINDS])
+{
+    for (int k = 0; m->relief && k < PT_N_LAYER_KINDS; k++)
+        term(m, r_col(m, s, k), each[k]);
+}
+
 /* Ends a row: sum of the terms (type) bound. */
 static void row(struct model *m, int type, double bound)
 {
@@ -88,20 +101,16 @@ static double stage_terms(struct model *m, uint32_t s, double f, double i, doubl
     const struct planner_problem *p = m->p;
     const struct pt_stage_load *e = &p->stage[s].ends;
 
-    for (uint32_t u = 0; u < m->units; u++) {
-        if (unit_stage(m, u) != s)
-            continue;
-        for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-            double t = f * p->forward_s[k] + i * p->input_s[k] + w * p->weight_s[k];
-            double again = i * p->recompute_s[k];
+    double layer[PT_N_LAYER_KINDS], again[PT_N_LAYER_KINDS];
 
-            if (p->recompute_all)
-                t += again;
-            term(m, n_col(m, u, k), -t / m->second);
-            if (m->relief)
-                term(m, r_col(m, u, k), -again / m->second);
-        }
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+        again[k] = -i * p->recompute_s[k] / m->second;
+        layer[k] =
+            -(f * p->forward_s[k] + i * p->input_s[k] + w * p->weight_s[k]) / m->second +
+            (p->recompute_all ? again[k] : 0.0);
     }
+    layer_terms(m, s, layer);
+    again_terms(m, s, again);
     return (f * e->forward_s + i * e->input_s + w * e->weight_s) / m->second;
 }
 
@@ -111,26 +120,30 @@ static void at_least(struct model *m, int col, double seconds)
     glp_set_col_bnds(m->lp, col, GLP_LO, seconds / m->second * (1.0 - 1e-9), 0.0);
 }
 
+static void bound_count(struct model *m, int col, double most)
+{
+    glp_set_col_bnds(m->lp, col, most > 0.0 ? GLP_DB : GLP_FX, 0.0, most);
+}
+
 static void columns(struct model *m)
 {
     const struct planner_problem *p = m->p;
     uint32_t pp = p->layout.pp;
-    int ints = GLP_IV;
 
     m->slowest = add_cols(m, 1, GLP_CV, DBL_MAX);
     m->widest = add_cols(m, 1, GLP_CV, DBL_MAX);
     m->pipeline = add_cols(m, 1, GLP_CV, DBL_MAX);
     m->reduce = add_cols(m, 1, GLP_CV, DBL_MAX);
     m->update = add_cols(m, 1, GLP_CV, DBL_MAX);
-    m->n = add_cols(m, m->units * PT_N_LAYER_KINDS, ints, DBL_MAX);
+    m->n = add_cols(m, m->units.n * PT_N_LAYER_KINDS, GLP_IV, DBL_MAX);
     if (m->relief) {
-        m->r = add_cols(m, m->units * PT_N_LAYER_KINDS, ints, DBL_MAX);
-        m->any = add_cols(m, pp, ints, 1.0);
+        m->r = add_cols(m, pp * PT_N_LAYER_KINDS, GLP_IV, DBL_MAX);
+        m->any = add_cols(m, pp, GLP_IV, 1.0);
     }
     if (m->offload)
         m->o = add_cols(m, pp, GLP_CV, DBL_MAX);
-    if (!planner_one_kind(p))
-        m->dense_done = add_cols(m, m->units, ints, 1.0);
+    if (m->units.n_front > 0)
+        m->dense_done = add_cols(m, m->units.n_front, GLP_IV, 1.0);
     at_least(m, m->slowest, m->bound->slowest_s);
     at_least(m, m->widest, m->bound->widest_s);
     at_least(m, m->reduce, m->bound->reduce_s);
@@ -138,16 +151,15 @@ static void columns(struct model *m)
     glp_set_obj_coef(m->lp, m->pipeline, 1.0);
     glp_set_obj_coef(m->lp, m->reduce, 1.0);
     glp_set_obj_coef(m->lp, m->update, 1.0);
-    for (uint32_t u = 0; u < m->units; u++)
-        for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-            int j = n_col(m, u, k);
-            double hi = p->layers[k];
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+        bool only_front = k == PT_LAYER_DENSE && m->units.n_front > 0;
 
-            glp_set_col_bnds(m->lp, j, hi > 0.0 ? GLP_DB : GLP_FX, 0.0, hi);
-            if (m->relief)
-                glp_set_col_bnds(m->lp, r_col(m, u, k), hi > 0.0 ? GLP_DB : GLP_FX, 0.0,
-                                 hi);
-        }
+        for (uint32_t u = 0; u < m->units.n; u++)
+            bound_count(m, n_col(m, u, k),
+                        only_front && !m->units.unit[u].front ? 0.0 : p->layers[k]);
+        for (uint32_t s = 0; m->relief && s < pp; s++)
+            bound_count(m, r_col(m, s, k), p->layers[k]);
+    }
 }
 
 static void pipeline_rows(struct model *m)
@@ -172,10 +184,10 @@ static void pipeline_rows(struct model *m)
         term(m, m->pipeline, 1.0);
         term(m, m->slowest, -x->slowest);
         term(m, m->widest, -x->widest);
-        if (m->relief)
-            for (uint32_t u = 0; u < m->units; u++)
-                for (int k = 0; k < PT_N_LAYER_KINDS; k++)
-                    term(m, r_col(m, u, k), -x->input * p->recompute_s[k] / m->second);
+        for (uint32_t s = 0; s < p->layout.pp; s++)
+            again_terms(m, s,
+                        (const double[]){ -x->input * p->recompute_s[0] / m->second,
+                                          -x->input * p->recompute_s[1] / m->second });
         row(m, GLP_LO,
             (x->constant_s + x->forward * f + x->input * i + x->weight * w) / m->second);
     }
@@ -189,8 +201,7 @@ static void tail_rows(struct model *m, int col, const struct pt_stage_row *rows,
 
     for (unsigned j = 0; j < n_rows; j++) {
         const struct pt_stage_row *x = &rows[j];
-        double per_byte = HUGE_VAL, fixed;
-        double per_param[2];
+        double per_byte = HUGE_VAL, fixed, per_param[2], each[PT_N_LAYER_KINDS];
 
         for (int i = 0; i < 2; i++)
             per_param[i] =
@@ -199,15 +210,13 @@ static void tail_rows(struct model *m, int col, const struct pt_stage_row *rows,
         fixed = stage_terms(m, s, x->forward, x->input, x->weight);
         for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
             const double *held = p->params.layer[k];
-            double t = held[0] * per_param[0] + held[1] * per_param[1];
             double off = held[0] * x->offloaded_s[0] + held[1] * x->offloaded_s[1];
 
             if (p->layers[k] > 0 && p->optimizer_bytes[k] > 0.0)
                 per_byte = fmin(per_byte, off / p->optimizer_bytes[k]);
-            for (uint32_t u = 0; u < m->units; u++)
-                if (unit_stage(m, u) == s)
-                    term(m, n_col(m, u, k), -t / m->second);
+            each[k] = -(held[0] * per_param[0] + held[1] * per_param[1]) / m->second;
         }
+        layer_terms(m, s, each);
         if (m->offload && isfinite(per_byte))
             term(m, m->o + (int)s, -per_byte * m->byte / m->second);
         fixed += (x->constant_s + p->stage[s].ends.params[0] * per_param[0] +
@@ -238,6 +247,7 @@ static void memory_rows(struct model *m, uint32_t s)
 {
     const struct planner_problem *p = m->p;
     const struct planner_stage *stage = &p->stage[s];
+    double layer[PT_N_LAYER_KINDS], again[PT_N_LAYER_KINDS];
 
     for (unsigned j = 0; j < stage->n_rows; j++) {
         const struct planner_memory_row *x = &stage->row[j];
@@ -245,41 +255,33 @@ static void memory_rows(struct model *m, uint32_t s)
 
         fixed = x->fixed + pinned * stage->ends_optimizer_bytes +
                 (p->recompute_all ? x->any_recomputed : 0.0);
-        for (uint32_t u = 0; u < m->units; u++) {
-            if (unit_stage(m, u) != s)
-                continue;
-            for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-                double per = x->layer[k] + pinned * p->optimizer_bytes[k] +
-                             (p->recompute_all ? x->recomputed[k] : 0.0);
-
-                term(m, n_col(m, u, k), per / m->byte);
-                if (m->relief)
-                    term(m, r_col(m, u, k), x->recomputed[k] / m->byte);
-            }
+        for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+            again[k] = x->recomputed[k] / m->byte;
+            layer[k] = (x->layer[k] + pinned * p->optimizer_bytes[k]) / m->byte +
+                       (p->recompute_all ? again[k] : 0.0);
         }
+        layer_terms(m, s, layer);
+        again_terms(m, s, again);
         if (m->relief)
             term(m, m->any + (int)s, x->any_recomputed / m->byte);
         if (m->offload)
             term(m, m->o + (int)s, x->offloaded);
         row(m, GLP_UP, (p->limit_bytes - fixed) / m->byte);
     }
-    if (m->relief)
-        for (uint32_t u = 0; u < m->units; u++)
-            for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-                if (unit_stage(m, u) != s || p->layers[k] == 0)
-                    continue;
-                term(m, n_col(m, u, k), 1.0);
-                term(m, r_col(m, u, k), -1.0);
-                row(m, GLP_LO, 0.0);
-                term(m, m->any + (int)s, p->layers[k]);
-                term(m, r_col(m, u, k), -1.0);
-                row(m, GLP_LO, 0.0);
-            }
+    for (int k = 0; m->relief && k < PT_N_LAYER_KINDS; k++) {
+        if (p->layers[k] == 0)
+            continue;
+        layer_terms(m, s, (const double[]){ k == 0, k == 1 });
+        term(m, r_col(m, s, k), -1.0);
+        row(m, GLP_LO, 0.0);
+        term(m, m->any + (int)s, p->layers[k]);
+        term(m, r_col(m, s, k), -1.0);
+        row(m, GLP_LO, 0.0);
+    }
     if (m->offload) {
-        for (uint32_t u = 0; u < m->units; u++)
-            for (int k = 0; k < PT_N_LAYER_KINDS; k++)
-                if (unit_stage(m, u) == s)
-                    term(m, n_col(m, u, k), p->optimizer_bytes[k] / m->byte);
+        layer_terms(m, s,
+                    (const double[]){ p->optimizer_bytes[0] / m->byte,
+                                      p->optimizer_bytes[1] / m->byte });
         term(m, m->o + (int)s, -1.0);
         row(m, GLP_LO, -stage->ends_optimizer_bytes / m->byte);
     }
@@ -307,9 +309,9 @@ static void host_rows(struct model *m)
                 continue;
             }
             left -= each * p->stage[s].ends_optimizer_bytes;
-            for (uint32_t u = 0; u < m->units; u++)
-                for (int i = 0; unit_stage(m, u) == s && i < PT_N_LAYER_KINDS; i++)
-                    term(m, n_col(m, u, i), each * p->optimizer_bytes[i] / m->byte);
+            layer_terms(m, s,
+                        (const double[]){ each * p->optimizer_bytes[0] / m->byte,
+                                          each * p->optimizer_bytes[1] / m->byte });
         }
         row(m, GLP_UP, left / m->byte);
     }
@@ -332,50 +334,48 @@ static bool alike(const struct planner_problem *p, uint32_t s, uint32_t t)
 
 static void symmetry_rows(struct model *m)
 {
-    const struct planner_problem *p = m->p;
+    const struct planner_units *units = &m->units;
 
-    if (!planner_one_kind(p))
-        return;
-    for (uint32_t s = 0; s + 1 < p->layout.pp; s++) {
-        if (!alike(p, s, s + 1))
+    for (uint32_t u = units->n_front; u + 1 < units->n; u++) {
+        const struct planner_unit *a = &units->unit[u], *b = a + 1;
+        bool mixed = false; /* with dense layers, which are no longer alike */
+
+        for (uint32_t i = 0; i < units->n_front; i++)
+            mixed = mixed || units->unit[i].stage == a->stage ||
+                    units->unit[i].stage == b->stage;
+        if (mixed || a->least != b->least || !alike(m->p, a->stage, b->stage))
             continue;
         for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-            term(m, n_col(m, s + 1, k), 1.0);
-            term(m, n_col(m, s, k), -1.0);
+            term(m, n_col(m, u + 1, k), 1.0);
+            term(m, n_col(m, u, k), -1.0);
         }
         row(m, GLP_LO, 0.0);
     }
 }
 
-/* All layers placed; pieces without embedding or head are not empty; dense layers first:
- * dense_done[k] allows MoE layers on piece k and forbids dense ones behind it. */
+/* All layers placed; no unit below its least; dense layers first. */
 static void order_rows(struct model *m)
 {
     const struct planner_problem *p = m->p;
+    const struct planner_units *units = &m->units;
 
     for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-        for (uint32_t u = 0; u < m->units; u++)
+        for (uint32_t u = 0; u < units->n; u++)
             term(m, n_col(m, u, k), 1.0);
         row(m, GLP_FX, p->layers[k]);
     }
-    for (uint32_t u = 0; u < m->units; u++) {
-        uint32_t min = 1;
-
-        if (planner_one_kind(p))
-            min = p->stage[u].min_layers;
-        else if (u == 0 || u + 1 == m->units)
-            min = 0;
-        if (min == 0)
+    for (uint32_t u = 0; u < units->n; u++) {
+        if (units->unit[u].least == 0)
             continue;
         term(m, n_col(m, u, 0), 1.0);
         term(m, n_col(m, u, 1), 1.0);
-        row(m, GLP_LO, min);
+        row(m, GLP_LO, units->unit[u].least);
     }
-    for (uint32_t u = 0; m->dense_done > 0 && u < m->units; u++) {
+    for (uint32_t u = 0; u < units->n_front; u++) {
         term(m, m->dense_done + (int)u, p->layers[PT_LAYER_MOE]);
         term(m, n_col(m, u, PT_LAYER_MOE), -1.0);
         row(m, GLP_LO, 0.0);
-        if (u + 1 == m->units)
+        if (u + 1 == units->n_front)
             break;
         term(m, m->dense_done + (int)u, p->layers[PT_LAYER_DENSE]);
         term(m, n_col(m, u + 1, PT_LAYER_DENSE), 1.0);
@@ -414,53 +414,51 @@ static bool needs_relief(const struct planner_problem *p, double most_slowest_s)
     return false;
 }
 
-static void read_split(const struct model *m, struct pt_split *split)
+static uint32_t whole(const struct model *m, int col)
+{
+    return (uint32_t)lround(glp_mip_col_val(m->lp, col));
+}
+
+static enum pt_status read_layers(const struct model *m, struct pt_split *split,
+                                  struct pt_error *err)
+{
+    uint32_t n = split->pp * split->vpp;
+    uint32_t *unit = calloc((size_t)m->units.n + n, sizeof(*unit)), *piece;
+
+    if (unit == NULL)
+        return pt_fail(err, PT_SYSTEM, NULL, 0, "out of memory");
+    piece = unit + m->units.n;
+    for (uint32_t u = 0; u < m->units.n; u++)
+        unit[u] = whole(m, n_col(m, u, 0)) + whole(m, n_col(m, u, 1));
+    planner_units_spread(&m->units, m->p, unit, piece);
+    planner_place(m->p, piece, split);
+    free(unit);
+    return PT_OK;
+}
+
+static enum pt_status read_split(const struct model *m, struct pt_split *split,
+                                 struct pt_error *err)
 {
     const struct planner_problem *p = m->p;
-    uint32_t pp = p->layout.pp;
+    enum pt_status st = read_layers(m, split, err);
 
-    for (uint32_t k = 0; k < pp * p->layout.vpp; k++)
-        split->chunk[k] = (struct pt_chunk){ 0 };
-    if (planner_one_kind(p)) {
-        uint32_t *stage = calloc(pp, sizeof(*stage));
-        uint32_t *piece = calloc((size_t)pp * p->layout.vpp, sizeof(*piece));
-
-        for (uint32_t s = 0; stage != NULL && s < pp; s++)
-            stage[s] = (uint32_t)lround(glp_mip_col_val(m->lp, n_col(m, s, 0)) +
-                                        glp_mip_col_val(m->lp, n_col(m, s, 1)));
-        if (stage != NULL && piece != NULL) {
-            planner_spread(p, stage, piece);
-            planner_place(p, piece, split);
-        }
-        free(stage);
-        free(piece);
-    } else {
-        for (uint32_t u = 0; u < m->units; u++)
-            for (int k = 0; k < PT_N_LAYER_KINDS; k++)
-                split->chunk[pt_split_order(&p->layout, u)].layers[k] =
-                    (uint16_t)lround(glp_mip_col_val(m->lp, n_col(m, u, k)));
-    }
-    for (uint32_t s = 0; s < pp; s++) {
+    for (uint32_t s = 0; st == PT_OK && s < p->layout.pp; s++) {
         struct planner_load load;
         uint32_t r[PT_N_LAYER_KINDS] = { 0 };
+        double *frac = &split->offload_frac[s];
 
         planner_stage_load(p, split, s, &load);
-        for (uint32_t u = 0; m->relief && u < m->units; u++)
-            for (int k = 0; unit_stage(m, u) == s && k < PT_N_LAYER_KINDS; k++)
-                r[k] += (uint32_t)lround(glp_mip_col_val(m->lp, r_col(m, u, k)));
+        for (int k = 0; m->relief && k < PT_N_LAYER_KINDS; k++)
+            r[k] = whole(m, r_col(m, s, k));
         planner_recompute(split, s, p->recompute_all ? load.layers : r);
-        split->offload_frac[s] = p->offload_frac;
-        if (m->offload) {
-            double o = glp_mip_col_val(m->lp, m->o + (int)s) * m->byte;
-
-            split->offload_frac[s] =
-                load.optimizer_bytes > 0.0 ? o / load.optimizer_bytes : 0.0;
-            if (split->offload_frac[s] < 1e-9)
-                split->offload_frac[s] = 0.0;
-            if (split->offload_frac[s] > 1.0 - 1e-9)
-                split->offload_frac[s] = 1.0;
-        }
+        *frac = p->offload_frac;
+        if (!m->offload)
+            continue;
+        *frac = glp_mip_col_val(m->lp, m->o + (int)s) * m->byte /
+                fmax(load.optimizer_bytes, 1.0);
+        *frac = *frac < 1e-9 ? 0.0 : *frac > 1.0 - 1e-9 ? 1.0 : *frac;
     }
+    return st;
 }
 
 struct limit {
@@ -577,7 +575,7 @@ static enum pt_status guarded(struct model *m, double cutoff_s, uint32_t max_nod
     build(m, cutoff_s);
     st = optimise(m, max_nodes, time_limit_s, stats, err);
     if (st == PT_OK) {
-        read_split(m, split);
+        st = read_split(m, split, err);
         if (stats->proved)
             stats->bound_s = glp_mip_obj_val(m->lp) * m->second + m->p->form.fixed_s;
     } else if (st == PT_CAPACITY) {
@@ -599,7 +597,9 @@ enum pt_status planner_milp(const struct planner_problem *p,
     size_t most;
 
     *stats = (struct planner_milp_stats){ .bound_s = bound->step_s };
-    m.units = planner_one_kind(p) ? p->layout.pp : p->layout.pp * p->layout.vpp;
+    st = planner_units_init(&m.units, p, err);
+    if (st != PT_OK)
+        return st;
     m.second = bound->slowest_s;
     m.byte = p->limit_bytes;
     m.offload = p->offload;
@@ -607,7 +607,8 @@ enum pt_status planner_milp(const struct planner_problem *p,
     if (isfinite(cutoff_s))
         m.most_slowest_s = (cutoff_s - p->form.fixed_s) / p->form.pipeline[0].slowest;
     m.relief = p->recompute_some && needs_relief(p, m.most_slowest_s);
-    most = 8 + (size_t)m.units * (2 * PT_N_LAYER_KINDS + 1) + 2 * p->layout.pp;
+    most = 8 + (size_t)m.units.n * (PT_N_LAYER_KINDS + 1) +
+           (size_t)p->layout.pp * (PT_N_LAYER_KINDS + 2);
     m.ind = calloc(most, sizeof(*m.ind));
     m.place = calloc(most, sizeof(*m.place));
     m.val = calloc(most, sizeof(*m.val));
@@ -618,6 +619,7 @@ enum pt_status planner_milp(const struct planner_problem *p,
     free(m.ind);
     free(m.place);
     free(m.val);
+    planner_units_fini(&m.units);
     return st;
 }
 

@@ -14,3 +14,7 @@ pt_run_programs += %reldir%/prop_solve
 pt_run_programs += %reldir%/prop_memory
 %canon_reldir%_prop_memory_SOURCES = %reldir%/prop_memory.c %reldir%/prop.h
 %canon_reldir%_prop_memory_LDADD = libpt/libpt.a $(pt_libs)
+pt_run_programs += %reldir%/prop_search
+%canon_reldir%_prop_search_SOURCES = %reldir%/prop_search.c %reldir%/prop.h \
+	%reldir%/search_setup.h
+%canon_reldir%_prop_search_LDADD = $(planner_libs)
