@@ -1,8 +1,18 @@
 noinst_LIBRARIES += %reldir%/libsim.a
 %canon_reldir%_libsim_a_SOURCES =
 %canon_reldir%_libsim_a_SOURCES += %reldir%/evq.c %reldir%/evq.h
+%canon_reldir%_libsim_a_SOURCES += %reldir%/engine.c %reldir%/engine.h
+%canon_reldir%_libsim_a_SOURCES += %reldir%/factors.c %reldir%/factors.h
+%canon_reldir%_libsim_a_SOURCES += %reldir%/gantt.c
+%canon_reldir%_libsim_a_SOURCES += %reldir%/links.c %reldir%/links.h
+%canon_reldir%_libsim_a_SOURCES += %reldir%/model.c %reldir%/model.h
+%canon_reldir%_libsim_a_SOURCES += %reldir%/observe.c %reldir%/observe.h
 %canon_reldir%_libsim_a_SOURCES += %reldir%/pure.c %reldir%/pure.h
+%canon_reldir%_libsim_a_SOURCES += %reldir%/random.c %reldir%/random.h
+%canon_reldir%_libsim_a_SOURCES += %reldir%/report.c %reldir%/report.h
 %canon_reldir%_libsim_a_SOURCES += %reldir%/stage_times.c
+%canon_reldir%_libsim_a_SOURCES += %reldir%/verify.c %reldir%/verify.h
+%canon_reldir%_libsim_a_SOURCES += %reldir%/world.h
 
 bin_PROGRAMS += ptsim
 ptsim_SOURCES = %reldir%/main.c

@@ -1,18 +1,36 @@
 /* ptsim: parses, calls, prints. */
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "libpt/cli.h"
+#include "libpt/units.h"
+#include "sim/factors.h"
+#include "sim/observe.h"
 #include "sim/pure.h"
+#include "sim/report.h"
 
-static uint64_t pp, micro_batches, vpp;
-static double forward_s, backward_s, weight_s, comm_s, max_in_flight, weight_frac;
-static const char *schedule, *times_file[3], *format;
+static uint64_t pp, micro_batches, vpp, steps, seed;
+static double forward_s, backward_s, weight_s, comm_s, max_in_flight, weight_frac, jitter;
+static const char *schedule, *times_file[3], *format, *straggler, *degrade;
+static const char *trace_path, *gantt_path, *csv_path, *memory_path, *compare_path;
 static bool pp_given, micro_batches_given, schedule_given, forward_given, vpp_given,
-    backward_given;
+    backward_given, unfold;
 
 static const struct pt_opt opts[] = {
+    { .type = PT_OPT_GROUP, .long_name = "The run" },
+    { PT_OPT_U64, 0, "steps", "N", "1", "training steps to simulate", &steps, .lo = 1,
+      .hi = 1e6 },
+    { PT_OPT_FLAG, 0, "unfold", NULL, NULL,
+      "simulate every rank, also those that are alike", &unfold },
+    { PT_OPT_FRACTION, 0, "jitter", "FRAC", "0", "standard deviation of a pass's time",
+      &jitter },
+    { PT_OPT_U64, 0, "seed", "N", "1", "seed of everything random", &seed },
+    { PT_OPT_STR, 0, "straggler", "RANK", NULL,
+      "rank=N,slowdown=X: its passes take X times as long", &straggler },
+    { PT_OPT_STR, 0, "link-degrade", "RANK", NULL,
+      "rank=N,slowdown=X: its links have 1/X of their bandwidth", &degrade },
     { .type = PT_OPT_GROUP, .long_name = "A schedule alone, without a plan" },
     { PT_OPT_U64, 0, "pp", "N", NULL, "pipeline stages", &pp, .given = &pp_given, .lo = 1,
       .hi = PT_MAX_PP },
@@ -44,17 +62,163 @@ static const struct pt_opt opts[] = {
     { .type = PT_OPT_GROUP, .long_name = "Output" },
     { PT_OPT_STR, 0, "format", "FORMAT", "text", "text, csv or json", &format,
       .choices = "text|csv|json" },
+    { PT_OPT_STR, 0, "trace", "FILE", NULL, "timeline for Perfetto or chrome://tracing",
+      &trace_path },
+    { PT_OPT_STR, 0, "gantt", "FILE", NULL, "picture of the first step, .svg or .png",
+      &gantt_path },
+    { PT_OPT_STR, 0, "csv", "FILE", NULL, "a row per rank", &csv_path },
+    { PT_OPT_STR, 0, "memory-timeline", "FILE", NULL,
+      "memory of every rank over time, CSV", &memory_path },
+    { PT_OPT_STR, 0, "compare", "TRACE", NULL,
+      "a measured trace: simulated against it, per kind of instruction", &compare_path },
 };
+
+/* Everything that listens to a run, by the options. */
+struct listeners {
+    struct sim_observer observer[4];
+    size_t n;
+    struct pt_trace *trace;
+    struct pt_outfile memory;
+    bool memory_open;
+    struct sim_gantt gantt;
+    struct pt_trace_sums simulated, measured;
+};
+
+static enum pt_status listen(struct listeners *l, const struct sim_world *world,
+                             struct pt_error *err)
+{
+    enum pt_status st;
+
+    if (trace_path != NULL) {
+        if ((st = pt_trace_open(trace_path, "ptsim", &l->trace, err)))
+            return st;
+        for (uint32_t r = 0; r < sim_world_ranks(world); r++)
+            pt_trace_rank(l->trace, r, r / world->per_stage);
+        l->observer[l->n++] = sim_observe_trace(l->trace);
+    }
+    if (memory_path != NULL) {
+        if ((st = pt_outfile_open(memory_path, &l->memory, err)))
+            return st;
+        l->memory_open = true;
+        l->observer[l->n++] = sim_observe_memory(l->memory.f);
+    }
+    if (gantt_path != NULL) {
+        sim_gantt_init(&l->gantt, world);
+        l->observer[l->n++] = sim_observe_gantt(&l->gantt);
+    }
+    if (compare_path != NULL)
+        l->observer[l->n++] = sim_observe_sums(&l->simulated);
+    return PT_OK;
+}
+
+static enum pt_status finish(struct listeners *l, const char *title, struct pt_error *err)
+{
+    enum pt_status st = PT_OK;
+
+    if (l->trace != NULL) {
+        st = pt_trace_close(l->trace, err);
+        l->trace = NULL;
+    }
+    if (st == PT_OK && l->memory_open)
+        st = pt_outfile_commit(&l->memory, err);
+    if (st == PT_OK && gantt_path != NULL)
+        st = sim_gantt_draw(&l->gantt, title, gantt_path, err);
+    return st;
+}
+
+static void release(struct listeners *l)
+{
+    pt_trace_discard(l->trace);
+    if (l->memory_open)
+        pt_outfile_discard(&l->memory);
+    sim_gantt_fini(&l->gantt);
+}
+
+static enum pt_status write_ranks(const struct sim_model *model,
+                                  const struct sim_result *result, struct pt_error *err)
+{
+    struct pt_outfile out;
+    enum pt_status st;
+
+    if (csv_path == NULL)
+        return PT_OK;
+    if ((st = pt_outfile_open(csv_path, &out, err)))
+        return st;
+    sim_report_ranks(model, result, out.f);
+    st = pt_outfile_commit(&out, err);
+    pt_outfile_discard(&out);
+    return st;
+}
+
+/* ---- a plan ---- */
+
+static enum pt_status report(const struct pt_plan *plan, const struct sim_model *model,
+                             const struct sim_result *result, const struct listeners *l,
+                             struct pt_error *err)
+{
+    if (!strcmp(format, "json"))
+        return sim_report_json(plan, model, result, stdout, err);
+    if (!strcmp(format, "csv"))
+        sim_report_csv(plan, model, result, stdout);
+    else
+        sim_report_text(plan, model, result, stdout);
+    if (compare_path != NULL && strcmp(format, "csv"))
+        sim_report_compare(&l->simulated, &l->measured, stdout);
+    return PT_OK;
+}
+
+static enum pt_status run_plan(const char *path, struct pt_error *err)
+{
+    struct sim_options options = {
+        .steps = (uint32_t)steps, .unfold = unfold, .jitter_frac = jitter, .seed = seed
+    };
+    struct sim_factors stragglers, degraded;
+    struct listeners l = { .n = 0 };
+    struct sim_model model = { .folded = true };
+    struct sim_result result = { .ranks = 0 };
+    struct pt_plan plan;
+    char title[256];
+    enum pt_status st;
+
+    pt_plan_init(&plan);
+    if ((st = sim_factors_parse("--straggler", straggler, &stragglers, err)) ||
+        (st = sim_factors_parse("--link-degrade", degrade, &degraded, err)) ||
+        (st = pt_plan_read(path, &plan, stderr, err)) ||
+        (plan.step.step_s <= 0 && (st = pt_plan_predict(&plan, err))) ||
+        (compare_path != NULL && (st = pt_trace_read(compare_path, &l.measured, err))))
+        goto out;
+    options.n_stragglers = stragglers.n;
+    options.straggler = stragglers.factor;
+    options.n_degraded = degraded.n;
+    options.degraded = degraded.factor;
+    if ((st = sim_model_make(&plan, &options, &model, err)) ||
+        (st = listen(&l, &model.world, err)) ||
+        (st = sim_run(&model.world, l.observer, l.n, &result, err)))
+        goto out;
+    snprintf(title, sizeof(title), "%s: %u stages, %s, %u micro-batches",
+             plan.setup.model.name, plan.layout.pp,
+             pt_schedule_name(plan.layout.schedule), model.schedule.micro_batches);
+    if ((st = finish(&l, title, err)) || (st = write_ranks(&model, &result, err)))
+        goto out;
+    st = report(&plan, &model, &result, &l, err);
+out:
+    release(&l);
+    sim_result_fini(&result);
+    sim_model_fini(&model);
+    pt_plan_fini(&plan);
+    return st;
+}
+
+/* ---- a schedule alone ---- */
 
 static enum pt_status need(bool given, const char *option, struct pt_error *err)
 {
-    return given
-               ? PT_OK
-               : pt_fail(
-                     err, PT_USAGE, NULL, 0,
-                     "a schedule needs --pp, --micro-batches, --schedule, --forward and "
-                     "--backward; %s is missing",
-                     option);
+    return given ? PT_OK
+                 : pt_fail(
+                       err, PT_USAGE, NULL, 0,
+                       "give a plan, or a schedule by --pp, --micro-batches, --schedule, "
+                       "--forward and --backward; %s is missing",
+                       option);
 }
 
 static enum pt_status fill_spec(struct pt_schedule_spec *spec,
@@ -100,6 +264,39 @@ static enum pt_status fill_spec(struct pt_schedule_spec *spec,
     return PT_OK;
 }
 
+/* The pictures and files need the engine; the figures come from the walk. */
+static enum pt_status draw_pure(const struct sim_pure *pure, struct pt_error *err)
+{
+    uint32_t p = pure->spec.pp;
+    struct sim_stage *stage = calloc(p, sizeof(*stage));
+    struct sim_chunk *chunk = calloc((size_t)p * pure->spec.vpp, sizeof(*chunk));
+    struct listeners l = { .n = 0 };
+    struct sim_result result = { .ranks = 0 };
+    struct sim_world world;
+    char title[128];
+    enum pt_status st;
+
+    if (stage == NULL || chunk == NULL) {
+        st = pt_fail_memory(err);
+        goto out;
+    }
+    sim_pure_world(pure, stage, chunk, &world);
+    snprintf(title, sizeof(title),
+             "%s: %u stages, %u micro-batches, bubble %.1f%% of total",
+             pt_schedule_name(pure->spec.kind), p, pure->spec.micro_batches,
+             100 * pure->figures.bubble_of_total);
+    if ((st = listen(&l, &world, err)) ||
+        (st = sim_run(&world, l.observer, l.n, &result, err)))
+        goto out;
+    st = finish(&l, title, err);
+out:
+    release(&l);
+    sim_result_fini(&result);
+    free(stage);
+    free(chunk);
+    return st;
+}
+
 static enum pt_status run_pure(struct pt_error *err)
 {
     struct sim_stage_times times = { 0, NULL, NULL, NULL };
@@ -107,14 +304,25 @@ static enum pt_status run_pure(struct pt_error *err)
     struct sim_pure pure;
     enum pt_status st;
 
+    if (unfold || jitter > 0 || straggler || degrade || csv_path || compare_path ||
+        steps > 1)
+        return pt_fail(
+            err, PT_USAGE, NULL, 0,
+            "--steps, --unfold, --jitter, --straggler, --link-degrade, --csv and "
+            "--compare need a plan");
     if ((st = fill_spec(&spec, &times, err)) || (st = sim_pure_run(&spec, &pure, err)))
         goto out;
+    if (trace_path || gantt_path || memory_path)
+        st = draw_pure(&pure, err);
+    if (st != PT_OK)
+        goto fini;
     if (!strcmp(format, "csv"))
         sim_pure_print_csv(&pure, stdout);
     else if (!strcmp(format, "json"))
         st = sim_pure_print_json(&pure, stdout, err);
     else
         sim_pure_print_text(&pure, stdout);
+fini:
     sim_pure_fini(&pure);
 out:
     sim_stage_times_fini(&times);
@@ -123,7 +331,7 @@ out:
 
 int main(int argc, char **argv)
 {
-    const struct pt_cli cli = { "ptsim", "[OPTION]...",
+    const struct pt_cli cli = { "ptsim", "[OPTION]... PLAN | --schedule=NAME ...",
                                 "Simulate a training step in virtual time.", opts,
                                 sizeof(opts) / sizeof(opts[0]) };
     struct pt_error err = PT_ERROR_INIT;
@@ -132,8 +340,14 @@ int main(int argc, char **argv)
 
     if (pt_cli_parse(&cli, argc, argv, &first, &done, &err))
         return pt_report(cli.prog, &err);
-    if (!done && first < argc)
-        pt_fail(&err, PT_USAGE, NULL, 0, "'%s': no operand is expected", argv[first]);
+    if (!done && argc - first > 1)
+        pt_fail(&err, PT_USAGE, NULL, 0, "'%s': one plan at a time", argv[first + 1]);
+    else if (!done && first < argc && (pp_given || schedule_given || micro_batches_given))
+        pt_fail(&err, PT_USAGE, NULL, 0,
+                "%s: a plan has its own --pp, --micro-batches and --schedule",
+                argv[first]);
+    else if (!done && first < argc)
+        run_plan(argv[first], &err);
     else if (!done)
         run_pure(&err);
     if (err.status != PT_OK)

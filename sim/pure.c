@@ -62,6 +62,28 @@ out:
     return st;
 }
 
+void sim_pure_world(const struct sim_pure *pure, struct sim_stage *stage,
+                    struct sim_chunk *chunk, struct sim_world *world)
+{
+    size_t n = (size_t)pure->spec.pp * pure->spec.vpp;
+
+    for (size_t i = 0; i < n; i++) {
+        chunk[i].forward_s = pure->times.forward_s[i];
+        chunk[i].input_s = pure->times.input_s[i];
+        chunk[i].weight_s = pure->times.weight_s[i];
+        chunk[i].activation_bytes = 1.0 / pure->spec.vpp;
+    }
+    *world = (struct sim_world){ .schedule = &pure->schedule,
+                                 .per_stage = 1,
+                                 .gang = 1,
+                                 .dense = 1,
+                                 .stage = stage,
+                                 .chunk = chunk,
+                                 .message_s = pure->spec.comm_s,
+                                 .no_sharing = true,
+                                 .steps = 1 };
+}
+
 void sim_pure_print_csv(const struct sim_pure *pure, FILE *f)
 {
     const struct pt_schedule_figures *g = &pure->figures;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "libpt/schedule.h"
+#include "sim/world.h"
 
 /* Seconds per stage and micro-batch; n stages each, owned. */
 struct sim_stage_times {
@@ -32,6 +33,11 @@ struct sim_pure {
     struct pt_schedule_times times;
 };
 
+/* The same as a world for the engine: a rank per stage, messages that never slow each
+ * other down. stage and chunk (spec.pp, spec.pp * vpp; zeroed) are filled and used. An
+ * activation of a stage counts as one byte. */
+void sim_pure_world(const struct sim_pure *pure, struct sim_stage *stage,
+                    struct sim_chunk *chunk, struct sim_world *world);
 /* Builds, checks and times. spec's arrays must live as long as `pure`. */
 enum pt_status sim_pure_run(const struct pt_schedule_spec *spec, struct sim_pure *pure,
                             struct pt_error *err);

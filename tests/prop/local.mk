@@ -18,3 +18,6 @@ pt_run_programs += %reldir%/prop_search
 %canon_reldir%_prop_search_SOURCES = %reldir%/prop_search.c %reldir%/prop.h \
 	%reldir%/search_setup.h
 %canon_reldir%_prop_search_LDADD = $(planner_libs)
+pt_run_programs += %reldir%/prop_sim
+%canon_reldir%_prop_sim_SOURCES = %reldir%/prop_sim.c %reldir%/prop.h
+%canon_reldir%_prop_sim_LDADD = $(sim_libs)
