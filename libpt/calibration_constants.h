@@ -84,6 +84,8 @@
     X(p2p_scatter, 1.0, 0.0, 1.0, "",                                                    \
       "1: transfers are scattered over the tensor-parallel group and gathered")          \
     X(layer_s, 30e-6, 0.0, 1e-3, "s", "gaps between the kernels of a layer and pass")    \
+    X(launch_s, 25e-6, 0.0, 1e-4, "s",                                                   \
+      "host time per operator and pass: a layer cannot be faster than its launches")     \
     X(micro_batch_s, 300e-6, 0.0, 20e-3, "s", "engine time per micro-batch and stage")   \
     X(step_s, 0.02, 0.0, 1.0, "s", "fixed time per step")                                \
     X(optimizer_bytes, 50.0, 16.0, 200.0, "B", "optimizer traffic per parameter")        \

@@ -242,6 +242,23 @@ static void add_sharding(const struct pt_setup *s, const struct pt_layout *l,
     *recompute_full_s += full - plain;
 }
 
+/* Host time to launch a table once: an eager attention core is several kernels. */
+static double launch_floor_s(const struct pt_setup *s, const struct pt_ops *ops)
+{
+    double n = ops->n;
+
+    if (s->job.attention == PT_ATTENTION_EAGER)
+        n += 3.0;
+    return n * s->stack.launch_s;
+}
+
+/* The device waits where the host launches more slowly than it computes. */
+static void apply_floor(double floor_s, struct pt_time *t)
+{
+    t->forward_s = fmax(t->forward_s, floor_s - t->forward_comm_s);
+    t->input_s = fmax(t->input_s, floor_s - t->input_comm_s - t->weight_s);
+}
+
 static void layer_costs(const struct pt_setup *s, const struct pt_layout *l,
                         enum pt_layer_kind kind, const struct pt_rank_params *par,
                         struct pt_costs *c)
@@ -258,6 +275,7 @@ static void layer_costs(const struct pt_setup *s, const struct pt_layout *l,
     t->weight_s = sum.weight_s;
     t->forward_comm_s = sum.tp_forward_s + sum.cp_forward_s + sum.ep_forward_s;
     t->input_comm_s = sum.tp_input_s + sum.cp_input_s + sum.ep_input_s;
+    apply_floor(launch_floor_s(s, &ops), t);
     c->tp_bytes[kind] = sum.tp_bytes;
     c->cp_bytes[kind] = sum.cp_bytes;
     c->ep_bytes[kind] = sum.ep_bytes;
