@@ -15,7 +15,8 @@
 struct planner_fit planner_try(const struct pt_setup *setup,
                                const struct planner_space *space)
 {
-    /* So wide a gap accepts the first plan that fits (1 itself would multiply infinity). */
+    /* So wide a gap accepts the first plan that fits (1 itself would multiply infinity).
+     */
     const struct planner_options options = {
         .top = 1, .time_limit_s = TRIAL_SECONDS, .gap = 0.999, .causal = true
     };
@@ -293,15 +294,19 @@ void planner_capacity_init(struct planner_capacity *c, const struct pt_setup *se
               pt_format_count(count, (double)largest));
 }
 
-char *planner_capacity_text(const struct planner_capacity *c, char *buf, size_t size)
+char *planner_capacity_text(const struct planner_capacity *c, bool lines, char *buf,
+                            size_t size)
 {
     size_t used;
 
     snprintf(buf, size, "%s", c->headline);
     for (unsigned i = 0; i < c->n; i++) {
+        const char *before = i > 0 ? "; or " : " What fits: ";
+
+        if (lines)
+            before = i > 0 ? "\n  - " : "\nWhat fits:\n  - ";
         used = strlen(buf);
-        snprintf(buf + used, size - used, "%s%s", i == 0 ? " What fits: " : "; or ",
-                 c->fix[i]);
+        snprintf(buf + used, size - used, "%s%s", before, c->fix[i]);
     }
     return buf;
 }

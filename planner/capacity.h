@@ -17,9 +17,9 @@ void planner_capacity_init(struct planner_capacity *capacity,
                            const struct pt_setup *setup,
                            const struct planner_space *space,
                            const struct planner_shortfall *shortfall);
-/* One line for records: "headline It fits with A; or B." */
-char *planner_capacity_text(const struct planner_capacity *capacity, char *buf,
-                            size_t size);
+/* "headline What fits: A; or B" for records, or a line for each. */
+char *planner_capacity_text(const struct planner_capacity *capacity, bool lines,
+                            char *buf, size_t size);
 
 /* Whether any plan fits; a copy of its layout's numbers in *plan when not NULL (no
  * pointers). */

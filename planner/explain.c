@@ -23,12 +23,12 @@ static void pin(struct planner_list *list, uint32_t value)
     list->value[0] = value;
 }
 
-/* The first sentence of a reason, cut at the margin. */
+/* The first part of a reason, cut at the margin. */
 static void put_reason(FILE *f, const char *text)
 {
-    char line[44];
-    const char *end = strpbrk(text, ";.");
-    size_t n = end != NULL && end[1] != '\0' ? (size_t)(end - text) : strlen(text);
+    char line[28];
+    const char *end = strpbrk(text, ";,");
+    size_t n = end != NULL ? (size_t)(end - text) : strlen(text);
 
     snprintf(line, sizeof(line), "%.*s", (int)n, text);
     if (n >= sizeof(line))
@@ -50,19 +50,19 @@ static void row(const struct explanation *e, const char *dimension, const char *
     if (options.time_limit_s <= 0 || options.time_limit_s > ROW_SECONDS)
         options.time_limit_s = ROW_SECONDS;
     st = planner_search(setup, space, &options, &result, &err);
-    fprintf(e->f, "%-12s %-22s", dimension, change);
+    fprintf(e->f, "%-11s %-18s", dimension, change);
     if (result.n > 0) {
         const struct pt_plan *plan = &result.plan[0];
 
-        fprintf(e->f, " %7.3f %+6.1f%% %6.1f", plan->step.step_s,
+        fprintf(e->f, " %7.3f %+6.1f%% %5.1f", plan->step.step_s,
                 100 * (plan->step.step_s / e->best->step.step_s - 1),
                 plan->memory.device_bytes / PT_GIB);
         put_reason(e->f, planner_why_slower(why, sizeof(why), e->best, plan));
     } else if (st == PT_CAPACITY && result.shortfall.needed_bytes > 0) {
-        fprintf(e->f, " %7s %7s %6.1f  does not fit\n", "-", "-",
+        fprintf(e->f, " %7s %7s %5.1f  does not fit\n", "-", "-",
                 result.shortfall.needed_bytes / PT_GIB);
     } else {
-        fprintf(e->f, " %7s %7s %6s", "-", "-", "-");
+        fprintf(e->f, " %7s %7s %5s", "-", "-", "-");
         put_reason(e->f, st == PT_LIMIT ? "not settled in time" : err.text);
     }
     planner_result_fini(&result);
@@ -200,8 +200,9 @@ void planner_explain(FILE *f, const struct pt_setup *setup,
     const struct pt_layout *l = &e.best->layout;
     uint32_t gpus = setup->cluster.gpus;
 
-    fprintf(f, "\nWhat a change would do; all else is chosen anew\n"
-               "dimension    change                  step s       +%%    GiB  because\n");
+    fprintf(
+        f, "\nWhat a change would do; all else is chosen anew\n"
+           "dimension   change              step s       +%%   GiB  mostly because of\n");
     halve_and_double(&e, "tp", offsetof(struct planner_space, tp), l->tp, 1, gpus);
     halve_and_double(&e, "pp", offsetof(struct planner_space, pp), l->pp, 1, gpus);
     if (l->pp > 1)

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "libpt/csv.h"
@@ -201,7 +202,8 @@ static void put_stats(struct pt_json *doc, const struct planner_stats *s)
     pt_json_put_u64(o, "no_memory", s->no_memory);
     pt_json_put_u64(o, "bounded", s->bounded);
     pt_json_put_u64(o, "solved", s->solved);
-    pt_json_put_number(o, "bound_s", s->bound_s);
+    if (isfinite(s->bound_s)) /* nothing was left to bound when nothing fits */
+        pt_json_put_number(o, "bound_s", s->bound_s);
     pt_json_put_number(o, "gap", s->gap);
     pt_json_put_bool(o, "time_limit", s->time_limit);
 }

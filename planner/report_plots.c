@@ -37,7 +37,6 @@ static enum pt_status begin(const struct planner_report *r, const char *name,
             "# gnuplot %s draws the SVG and the PNG again.\n"
             "reset\n"
             "set datafile separator \",\"\n"
-            "set encoding utf8\n"
             "set border 3 lc rgb \"#808080\"\n"
             "set tics nomirror out textcolor rgb \"#303030\"\n"
             "set grid ytics lc rgb \"#E0E0E0\" lt 1 lw 1\n"

@@ -138,13 +138,14 @@ static enum pt_status infeasible(const struct planner_request *r,
     enum pt_status st = PT_OK;
 
     planner_capacity_init(&capacity, &r->setup, &r->space, &result->shortfall);
-    planner_capacity_text(&capacity, text, sizeof(text));
+    planner_capacity_text(&capacity, false, text, sizeof(text));
     if (r->format == PLANNER_CSV)
         st = planner_write_csv(out, &r->setup, result, text, err);
     else if (r->format == PLANNER_JSON)
         st = planner_write_json(out, &r->setup, result, text, err);
     if (st != PT_OK)
         return st;
+    planner_capacity_text(&capacity, true, text, sizeof(text));
     return pt_fail(err, PT_CAPACITY, NULL, 0, "%s", text);
 }
 

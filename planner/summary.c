@@ -108,11 +108,11 @@ static void stage_row(FILE *f, const struct pt_plan *plan, uint32_t s)
         else if (layers[strlen(layers) - 1] != '.')
             strcat(layers, "+..");
     }
-    fprintf(f, "%5u  %9s  %6u  %6.0f%%  %8.4g  %9.1f %9.1f %7.1f  %s\n", s, layers,
+    fprintf(f, "%5u %9s  %6u  %6.0f%%  %8.4g  %9.1f %9.1f %7.1f%s\n", s, layers,
             recomputed, 100 * plan->split.offload_frac[s], m->in_flight,
             gib(m->allocated_bytes), gib(m->reserved_bytes), gib(m->device_bytes),
-            s == plan->memory.worst_stage   ? "fullest"
-            : s == plan->step.slowest_stage ? "slowest"
+            s == plan->memory.worst_stage   ? "  fullest"
+            : s == plan->step.slowest_stage ? "  slowest"
                                             : "");
 }
 
@@ -121,7 +121,7 @@ static void stage_table(FILE *f, const struct pt_plan *plan)
     uint32_t skipped = 0;
 
     fprintf(f,
-            "\nstage     layers  recomp  offload  in-flight  allocated  reserved  device"
+            "\nstage    layers  recomp  offload  in-flight  allocated  reserved  device"
             "  GiB\n");
     for (uint32_t s = 0; s < plan->layout.pp; s++) {
         if (!shown(plan, s)) {
@@ -133,7 +133,7 @@ static void stage_table(FILE *f, const struct pt_plan *plan)
         skipped = 0;
         stage_row(f, plan, s);
     }
-    fprintf(f, "%55s %9s %7.1f  limit\n", "", "", gib(plan->memory.limit_bytes));
+    fprintf(f, "%54s %9s %7.1f  limit\n", "", "", gib(plan->memory.limit_bytes));
 }
 
 static void memory_lines(FILE *f, const struct pt_plan *plan)

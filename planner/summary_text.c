@@ -43,7 +43,10 @@ void planner_paragraph(FILE *f, const char *label, const char *fmt, ...)
             if (n == 0)
                 n = left; /* one word that is too long stays whole */
         }
-        fprintf(f, "%-*s%.*s\n", MARGIN, first ? label : "", (int)n, p);
+        left = n;
+        while (left > 0 && p[left - 1] == ' ')
+            left--;
+        fprintf(f, "%-*s%.*s\n", MARGIN, first ? label : "", (int)left, p);
         for (p += n; *p == ' '; p++)
             ;
         first = false;
@@ -135,26 +138,25 @@ char *planner_layout_text(char *buf, size_t size, const struct pt_plan *plan)
 char *planner_short_label(char *buf, size_t size, const struct pt_plan *plan)
 {
     const struct pt_layout *l = &plan->layout;
-    char virtual_chunks[16] = "", cp[16] = "", ep[16] = "", recompute[32] = "",
-         off[24] = "";
 
+    buf[0] = '\0';
+    append(buf, size, "tp%u%s pp%u", l->tp, l->sequence_parallel ? "s" : "", l->pp);
     if (l->vpp > 1)
-        snprintf(virtual_chunks, sizeof(virtual_chunks), "x%u", l->vpp);
+        append(buf, size, "x%u", l->vpp);
+    if (l->pp > 1 && l->schedule != PT_SCHEDULE_1F1B &&
+        l->schedule != PT_SCHEDULE_INTERLEAVED)
+        append(buf, size, ":%s", pt_schedule_name(l->schedule));
     if (l->cp > 1)
-        snprintf(cp, sizeof(cp), " cp%u", l->cp);
+        append(buf, size, " cp%u", l->cp);
     if (l->ep > 1)
-        snprintf(ep, sizeof(ep), " ep%u", l->ep);
+        append(buf, size, " ep%u", l->ep);
+    append(buf, size, " dp%u z%u mb%u", l->dp, l->zero, l->micro_batch);
     if (l->recompute == PT_RECOMPUTE_FULL)
-        snprintf(recompute, sizeof(recompute), " re%u",
-                 planner_recomputed_layers(&plan->split));
+        append(buf, size, " re%u", planner_recomputed_layers(&plan->split));
     else if (l->recompute != PT_RECOMPUTE_NONE)
-        snprintf(recompute, sizeof(recompute), " %s", pt_recompute_name(l->recompute));
+        append(buf, size, " %s", pt_recompute_name(l->recompute));
     if (planner_offload_share(&plan->split) > 0)
-        snprintf(off, sizeof(off), " off%.0f%%",
-                 100 * planner_offload_share(&plan->split));
-    snprintf(buf, size, "tp%u%s pp%u%s%s%s dp%u z%u mb%u%s%s", l->tp,
-             l->sequence_parallel ? "s" : "", l->pp, virtual_chunks, cp, ep, l->dp,
-             l->zero, l->micro_batch, recompute, off);
+        append(buf, size, " off%.0f%%", 100 * planner_offload_share(&plan->split));
     return buf;
 }
 

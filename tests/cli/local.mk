@@ -5,8 +5,10 @@ cli_tests += %reldir%/man-options.sh
 
 cli_tests += %reldir%/man-examples.sh
 
-# Until ptplan writes plans: main.c parses, and evaluates, so far.
 cli_tests += %reldir%/every-program.sh
 
 cli_tests += %reldir%/bad-input.sh
 EXTRA_DIST += tests/golden/ptplan-bad-input.txt
+cli_tests += %reldir%/outputs.sh
+cli_tests += %reldir%/capacity.sh
+cli_tests += %reldir%/report.sh
