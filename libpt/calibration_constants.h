@@ -56,7 +56,7 @@
                                                 "more")                                  \
     X(mem_host_rank, 4e9, 0.0, 3e10, "bytes", "host memory of a rank that offloads "     \
                                               "nothing")                                 \
-    X(mem_host_pinned, 0.0, 0.0, 2.0, "", "pinned copies over offloaded bytes")
+    X(mem_host_pinned, 0.33, 0.0, 2.0, "", "pinned copies over offloaded bytes")
 
 #define PT_STACK_CONSTANTS(X)                                                            \
     PT_STACK_MEMORY_CONSTANTS(X)                                                         \
