@@ -1,5 +1,5 @@
-/* Accelerators, links and nodes from profiles. pt-profile(5) describes the columns; every row
- * names its sources. */
+/* Accelerators, links and nodes from profiles. pt-profile(5) describes the columns; every
+ * row names its sources. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -29,9 +29,9 @@ enum pt_status pt_precision_parse(const char *text, enum pt_precision *precision
         const char *text;
         enum pt_precision value;
     } aliases[] = {
-        { "float32", PT_FP32 },     { "float16", PT_FP16 }, { "half", PT_FP16 },
-        { "bfloat16", PT_BF16 },    { "fp8-cs", PT_FP8 },   { "fp8-rowwise", PT_FP8 },
-        { "fp8-mx", PT_MXFP8 },     { "fp4", PT_NVFP4 },
+        { "float32", PT_FP32 },  { "float16", PT_FP16 }, { "half", PT_FP16 },
+        { "bfloat16", PT_BF16 }, { "fp8-cs", PT_FP8 },   { "fp8-rowwise", PT_FP8 },
+        { "fp8-mx", PT_MXFP8 },  { "fp4", PT_NVFP4 },
     };
 
     for (int i = 0; i < PT_N_PRECISIONS; i++) {
@@ -46,8 +46,10 @@ enum pt_status pt_precision_parse(const char *text, enum pt_precision *precision
             return PT_OK;
         }
     }
-    return pt_fail(err, PT_USAGE, NULL, 0, "'%.40s' is not a precision; valid: fp32, tf32, "
-                   "fp16, bf16, fp8, mxfp8, nvfp4", text);
+    return pt_fail(err, PT_USAGE, NULL, 0,
+                   "'%.40s' is not a precision; valid: fp32, tf32, "
+                   "fp16, bf16, fp8, mxfp8, nvfp4",
+                   text);
 }
 
 /* A profile file, and the row that was asked for. */
@@ -90,7 +92,8 @@ static enum pt_status table_find(struct table *t, const char *what, const char *
 
 static void text(const struct table *t, const char *column, char *out, size_t size)
 {
-    snprintf(out, size, "%s", pt_csv_field(t->csv, t->row, pt_csv_column(t->csv, column)));
+    snprintf(out, size, "%s",
+             pt_csv_field(t->csv, t->row, pt_csv_column(t->csv, column)));
 }
 
 struct number {
@@ -105,9 +108,9 @@ static enum pt_status numbers(const struct table *t, const struct number *list, 
 {
     for (size_t i = 0; i < n; i++) {
         double value;
-        enum pt_status st = pt_csv_number(t->csv, t->row,
-                                          pt_csv_column(t->csv, list[i].column),
-                                          list[i].missing, &value, err);
+        enum pt_status st =
+            pt_csv_number(t->csv, t->row, pt_csv_column(t->csv, list[i].column),
+                          list[i].missing, &value, err);
 
         if (st != PT_OK)
             return st;
@@ -182,9 +185,9 @@ enum pt_status pt_gpu_find(const char *profile_dir, const char *key, struct pt_g
     return st;
 }
 
-/* What a row leaves out: all-reduce at 0.75 of the peak, all-gather as all-reduce (the ring
- * bounds both), all-to-all at 0.9 of that, a copy at 0.75 of the peak; half of the bandwidth at
- * 10 MiB and 30 us, the values of the oldest switch measured. */
+/* What a row leaves out: all-reduce at 0.75 of the peak, all-gather as all-reduce (the
+ * ring bounds both), all-to-all at 0.9 of that, a copy at 0.75 of the peak; half of the
+ * bandwidth at 10 MiB and 30 us, the values of the oldest switch measured. */
 static enum pt_status link_read(const struct table *t, struct pt_link *link,
                                 struct pt_error *err)
 {
@@ -223,8 +226,8 @@ static enum pt_status link_read(const struct table *t, struct pt_link *link,
     return PT_OK;
 }
 
-enum pt_status pt_link_find(const char *profile_dir, const char *key, struct pt_link *link,
-                            struct pt_error *err)
+enum pt_status pt_link_find(const char *profile_dir, const char *key,
+                            struct pt_link *link, struct pt_error *err)
 {
     struct table t;
     enum pt_status st = table_open(&t, profile_dir, "links.csv", err);
@@ -254,7 +257,8 @@ static enum pt_status node_read(const struct table *t, struct pt_cluster *c,
         { "gpus", &gpus, 8, 1 },
         { "domain_gpus", &domain, 8, 1 },
         { "inject_Gbps", &inject, 0, PT_GB / 8 },
-        { "dram_GB", &c->host_mem_bytes, 0, PT_GIB }, /* memory modules come in powers of 2 */
+        { "dram_GB", &c->host_mem_bytes, 0,
+          PT_GIB }, /* memory modules come in powers of 2 */
         { "cpu_mem_bw_GBps", &c->host_mem_bytes_per_s, 200, PT_GB },
         { "cpu_cores", &cores, 32, 1 },
         { "cpu_adam_Gparam_s", &adam, 0, 1e9 },
@@ -331,15 +335,16 @@ enum pt_status pt_cluster_default(const char *profile_dir, const char *gpu_key,
 
 const char *pt_gpu_default_for(double mem_bytes)
 {
-    /* Common training cards of each size, the newer of two. Nominal GiB: what people type. */
+    /* Common training cards of each size, the newer of two. Nominal GiB: what people
+     * type. */
     static const struct {
         double gib;
         const char *key;
     } cards[] = {
-        { 16, "V100-16" },       { 24, "RTX4090" },       { 32, "V100-32" },
-        { 40, "A100-40-SXM4" },  { 48, "L40S" },          { 80, "H100-80-SXM5" },
-        { 94, "H100-94-NVL" },   { 96, "H20-96" },        { 141, "H200-141" },
-        { 192, "B200-180" },     { 288, "B300-288" },
+        { 16, "V100-16" },      { 24, "RTX4090" },   { 32, "V100-32" },
+        { 40, "A100-40-SXM4" }, { 48, "L40S" },      { 80, "H100-80-SXM5" },
+        { 94, "H100-94-NVL" },  { 96, "H20-96" },    { 141, "H200-141" },
+        { 192, "B200-180" },    { 288, "B300-288" },
     };
 
     for (size_t i = 0; i < N_OF(cards); i++)

@@ -8,11 +8,11 @@
 #include "libpt/layout.h"
 
 static const char *const schedule_names[PT_N_SCHEDULES] = {
-    [PT_SCHEDULE_NONE] = "none",     [PT_SCHEDULE_GPIPE] = "gpipe",
-    [PT_SCHEDULE_1F1B] = "1f1b",     [PT_SCHEDULE_INTERLEAVED] = "interleaved",
-    [PT_SCHEDULE_ZB_H1] = "zb-h1",   [PT_SCHEDULE_ZB_H2] = "zb-h2",
-    [PT_SCHEDULE_ZB_V] = "zb-v",     [PT_SCHEDULE_V_HALF] = "v-half",
-    [PT_SCHEDULE_V_MIN] = "v-min",   [PT_SCHEDULE_ZB_AUTO] = "zb-auto",
+    [PT_SCHEDULE_NONE] = "none",   [PT_SCHEDULE_GPIPE] = "gpipe",
+    [PT_SCHEDULE_1F1B] = "1f1b",   [PT_SCHEDULE_INTERLEAVED] = "interleaved",
+    [PT_SCHEDULE_ZB_H1] = "zb-h1", [PT_SCHEDULE_ZB_H2] = "zb-h2",
+    [PT_SCHEDULE_ZB_V] = "zb-v",   [PT_SCHEDULE_V_HALF] = "v-half",
+    [PT_SCHEDULE_V_MIN] = "v-min", [PT_SCHEDULE_ZB_AUTO] = "zb-auto",
 };
 
 static const char *const recompute_names[PT_N_RECOMPUTES] = {
@@ -129,7 +129,8 @@ enum pt_status pt_recompute_parse(const char *text, enum pt_recompute *recompute
             return PT_OK;
         }
     }
-    for (size_t i = 0; i < sizeof(recompute_aliases) / sizeof(recompute_aliases[0]); i++) {
+    for (size_t i = 0; i < sizeof(recompute_aliases) / sizeof(recompute_aliases[0]);
+         i++) {
         if (strcasecmp(text, recompute_aliases[i].text) == 0) {
             *recompute = (enum pt_recompute)recompute_aliases[i].value;
             return PT_OK;

@@ -1,12 +1,12 @@
 /* What a decoder weighs and how much it computes.
  *
- * Parameters of one layer (h hidden, a heads, k key-value heads, d head size, f feed-forward):
- *   attention   2 h a d + 2 h k d            (+ biases, + 2 d for norms of query and key)
- *   MLP         2 h f, gated 3 h f           (+ biases)
- *   latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1)
- *               h q + q + q a (n + r) + h (c + r) + c + c a (n + v) + a v h
- *   mixture     h E router, E experts of 2 or 3 h f_e, shared experts as one MLP of their sum
- * Embedding V h, head V h unless tied, final norm. The presets' published counts test this. */
+ * Parameters of one layer (h hidden, a heads, k key-value heads, d head size, f
+ * feed-forward): attention   2 h a d + 2 h k d            (+ biases, + 2 d for norms of
+ * query and key) MLP         2 h f, gated 3 h f           (+ biases) latent attention
+ * (DeepSeek-V2, arXiv 2405.04434, section 2.1) h q + q + q a (n + r) + h (c + r) + c + c
+ * a (n + v) + a v h mixture     h E router, E experts of 2 or 3 h f_e, shared experts as
+ * one MLP of their sum Embedding V h, head V h unless tied, final norm. The presets'
+ * published counts test this. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -92,8 +92,8 @@ void pt_model_params(const struct pt_model *model, struct pt_params *params)
     if (n_dense > 0)
         params->dense_mlp = mlp_params(m, m->ffn);
     if (m->experts > 0) {
-        params->router = h * m->experts + (m->router_bias ? m->experts : 0) +
-                         (m->shared_gate ? h : 0);
+        params->router =
+            h * m->experts + (m->router_bias ? m->experts : 0) + (m->shared_gate ? h : 0);
         params->expert = mlp_params(m, m->moe_ffn);
         params->shared = mlp_params(m, m->shared_ffn);
     }
@@ -147,26 +147,35 @@ static enum pt_status check_dims(const struct pt_model *m, struct pt_error *err)
         const char *name;
         uint32_t value, least;
     } dims[] = {
-        { "layers", m->layers, 1 },         { "hidden", m->hidden, 1 },
-        { "heads", m->heads, 1 },           { "kv heads", m->kv_heads, 1 },
-        { "head size", m->head_dim, 1 },    { "vocabulary", m->vocab, 1 },
-        { "sequence length", m->max_seq, 1 }, { "feed-forward size", m->ffn, 0 },
-        { "experts", m->experts, 0 },       { "expert feed-forward size", m->moe_ffn, 0 },
+        { "layers", m->layers, 1 },
+        { "hidden", m->hidden, 1 },
+        { "heads", m->heads, 1 },
+        { "kv heads", m->kv_heads, 1 },
+        { "head size", m->head_dim, 1 },
+        { "vocabulary", m->vocab, 1 },
+        { "sequence length", m->max_seq, 1 },
+        { "feed-forward size", m->ffn, 0 },
+        { "experts", m->experts, 0 },
+        { "expert feed-forward size", m->moe_ffn, 0 },
         { "shared feed-forward size", m->shared_ffn, 0 },
-        { "query rank", m->q_lora, 0 },     { "key-value rank", m->kv_lora, 0 },
+        { "query rank", m->q_lora, 0 },
+        { "key-value rank", m->kv_lora, 0 },
         { "non-rotary head size", m->qk_nope, 0 },
-        { "rotary head size", m->qk_rope, 0 }, { "value head size", m->v_dim, 0 },
-        { "position rows", m->position_rows, 0 }, { "norms per layer", m->norms, 0 },
+        { "rotary head size", m->qk_rope, 0 },
+        { "value head size", m->v_dim, 0 },
+        { "position rows", m->position_rows, 0 },
+        { "norms per layer", m->norms, 0 },
     };
 
     for (size_t i = 0; i < sizeof(dims) / sizeof(dims[0]); i++) {
         if (dims[i].value < dims[i].least)
-            return pt_fail(err, PT_USAGE, NULL, 0, "the model's %s is 0; at least %" PRIu32
-                           " is needed", dims[i].name, dims[i].least);
+            return pt_fail(err, PT_USAGE, NULL, 0,
+                           "the model's %s is 0; at least %" PRIu32 " is needed",
+                           dims[i].name, dims[i].least);
         if (dims[i].value > MAX_DIM)
-            return pt_fail(err, PT_USAGE, NULL, 0, "the model's %s is %" PRIu32
-                           "; at most %u is supported", dims[i].name, dims[i].value,
-                           MAX_DIM);
+            return pt_fail(err, PT_USAGE, NULL, 0,
+                           "the model's %s is %" PRIu32 "; at most %u is supported",
+                           dims[i].name, dims[i].value, MAX_DIM);
     }
     return PT_OK;
 }
@@ -194,15 +203,17 @@ static enum pt_status check_moe(const struct pt_model *m, struct pt_error *err)
         return PT_OK;
     }
     if (m->topk < 1 || m->topk > m->experts)
-        return pt_fail(err, PT_USAGE, NULL, 0, "%" PRIu32 " experts per token of %" PRIu32
-                       " experts; between 1 and %" PRIu32 " are possible", m->topk,
-                       m->experts, m->experts);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "%" PRIu32 " experts per token of %" PRIu32
+                       " experts; between 1 and %" PRIu32 " are possible",
+                       m->topk, m->experts, m->experts);
     if (m->moe_ffn == 0)
-        return pt_fail(err, PT_USAGE, NULL, 0, "%" PRIu32
-                       " experts of feed-forward size 0", m->experts);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "%" PRIu32 " experts of feed-forward size 0", m->experts);
     if (m->dense_layers > m->layers)
-        return pt_fail(err, PT_USAGE, NULL, 0, "%" PRIu32 " dense layers of %" PRIu32
-                       " layers", m->dense_layers, m->layers);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "%" PRIu32 " dense layers of %" PRIu32 " layers", m->dense_layers,
+                       m->layers);
     return PT_OK;
 }
 
@@ -210,12 +221,14 @@ static enum pt_status check_moe(const struct pt_model *m, struct pt_error *err)
 static double estimate(const struct pt_model *m)
 {
     double h = m->hidden, widest = m->kv_lora > 0
-        ? (double)m->q_lora + m->kv_lora + (double)m->qk_nope + m->qk_rope + m->v_dim
-        : m->head_dim;
+                                       ? (double)m->q_lora + m->kv_lora +
+                                             (double)m->qk_nope + m->qk_rope + m->v_dim
+                                       : m->head_dim;
     double attention = 4 * h * m->heads * widest + h * ((double)m->q_lora + m->kv_lora) +
                        ((double)m->q_lora + m->kv_lora) * m->heads * widest;
-    double mlp = 3 * h * ((double)m->ffn + (double)m->experts * m->moe_ffn + m->shared_ffn +
-                          m->experts);
+    double mlp =
+        3 * h *
+        ((double)m->ffn + (double)m->experts * m->moe_ffn + m->shared_ffn + m->experts);
 
     return m->layers * (attention + mlp + 16 * h) + 2 * h * m->vocab +
            h * ((double)m->position_rows + m->max_seq);
@@ -231,35 +244,44 @@ enum pt_status pt_model_check(const struct pt_model *model, struct pt_error *err
     if (st != PT_OK)
         return st;
     if (m->layers > PT_MAX_LAYERS)
-        return pt_fail(err, PT_USAGE, NULL, 0, "%" PRIu32
-                       " layers; at most %d are supported", m->layers, PT_MAX_LAYERS);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "%" PRIu32 " layers; at most %d are supported", m->layers,
+                       PT_MAX_LAYERS);
     if (m->heads % m->kv_heads != 0) {
         list_divisors(divisors, sizeof(divisors), m->heads);
-        return pt_fail(err, PT_USAGE, NULL, 0, "%" PRIu32 " heads are not a multiple of %"
-                       PRIu32 " kv heads; valid kv heads: %s", m->heads, m->kv_heads,
-                       divisors);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "%" PRIu32 " heads are not a multiple of %" PRIu32
+                       " kv heads; valid kv heads: %s",
+                       m->heads, m->kv_heads, divisors);
     }
     if (m->kv_lora > 0 && (m->qk_nope == 0 || m->v_dim == 0))
-        return pt_fail(err, PT_USAGE, NULL, 0, "latent attention of rank %" PRIu32
-                       " needs head sizes for keys and values", m->kv_lora);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "latent attention of rank %" PRIu32
+                       " needs head sizes for keys and values",
+                       m->kv_lora);
     st = check_moe(m, err);
     if (st != PT_OK)
         return st;
     if (pt_model_layers(m, PT_LAYER_DENSE) > 0 && m->ffn == 0)
-        return pt_fail(err, PT_USAGE, NULL, 0, "%" PRIu32
-                       " dense layers of feed-forward size 0",
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "%" PRIu32 " dense layers of feed-forward size 0",
                        pt_model_layers(m, PT_LAYER_DENSE));
     if (m->extra_params > (int64_t)1 << 40 || m->extra_layer_params > (int64_t)1 << 40 ||
-        m->extra_params < -((int64_t)1 << 40) || m->extra_layer_params < -((int64_t)1 << 40))
-        return pt_fail(err, PT_USAGE, NULL, 0, "the model's extra parameters (%" PRId64
-                       " per layer, %" PRId64 " at the ends) are beyond 2^40",
+        m->extra_params < -((int64_t)1 << 40) ||
+        m->extra_layer_params < -((int64_t)1 << 40))
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "the model's extra parameters (%" PRId64 " per layer, %" PRId64
+                       " at the ends) are beyond 2^40",
                        m->extra_layer_params, m->extra_params);
     if (estimate(m) > 4e15)
-        return pt_fail(err, PT_USAGE, NULL, 0, "the model has about %.3g parameters; at "
-                       "most 1e15 are supported", estimate(m));
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "the model has about %.3g parameters; at "
+                       "most 1e15 are supported",
+                       estimate(m));
     pt_model_params(m, &params);
     if (params.total > MAX_PARAMS)
-        return pt_fail(err, PT_USAGE, NULL, 0, "the model has %" PRIu64
-                       " parameters; at most 1e15 are supported", params.total);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "the model has %" PRIu64 " parameters; at most 1e15 are supported",
+                       params.total);
     return PT_OK;
 }

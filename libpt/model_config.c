@@ -1,6 +1,6 @@
-/* A Hugging Face config.json: the shapes of GPT-2, GPT-NeoX, OPT, Llama, Mistral, Qwen2, Qwen3,
- * their mixtures, Mixtral and DeepSeek-V2/V3. Keys that a family leaves out have the defaults of
- * its configuration class in transformers. */
+/* A Hugging Face config.json: the shapes of GPT-2, GPT-NeoX, OPT, Llama, Mistral, Qwen2,
+ * Qwen3, their mixtures, Mixtral and DeepSeek-V2/V3. Keys that a family leaves out have
+ * the defaults of its configuration class in transformers. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -121,9 +121,9 @@ static void read_experts(struct config *c, struct pt_model *m)
     size_or(c, "moe_intermediate_size", &m->moe_ffn);
     size_or(c, "n_shared_experts", &shared);
     if (c->st == PT_OK && shared > 1024)
-        c->st = pt_fail(c->err, PT_INPUT, pt_json_where(c->doc), 0,
-                        "n_shared_experts is %" PRIu32 "; at most 1024 is supported",
-                        shared);
+        c->st =
+            pt_fail(c->err, PT_INPUT, pt_json_where(c->doc), 0,
+                    "n_shared_experts is %" PRIu32 "; at most 1024 is supported", shared);
     else
         m->shared_ffn = shared * m->moe_ffn;
     size_or(c, "shared_expert_intermediate_size", &m->shared_ffn);
@@ -141,7 +141,8 @@ static void check_sparse_step(struct config *c)
         c->st = pt_fail(c->err, PT_INPUT, pt_json_where(c->doc), 0,
                         "decoder_sparse_step %" PRIu32 ", moe_layer_freq %" PRIu32
                         ": only mixtures in every layer after the first dense ones are "
-                        "supported (both 1)", step, frequency);
+                        "supported (both 1)",
+                        step, frequency);
 }
 
 static void read_llama(struct config *c, struct pt_model *m, const char *type)
@@ -221,17 +222,20 @@ static void read_model(struct config *c, struct pt_model *m)
     else if (among(type, llama_types))
         read_llama(c, m, type);
     else
-        c->st = pt_fail(c->err, PT_INPUT, pt_json_where(c->doc), 0,
-                        "model_type '%.40s' is not supported; supported: gpt2, opt, "
-                        "gpt_neox, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, "
-                        "qwen3_moe, internlm2, baichuan, yi, deepseek_v2, deepseek_v3; or "
-                        "give --layers, --hidden, --heads ...", type);
+        c->st =
+            pt_fail(c->err, PT_INPUT, pt_json_where(c->doc), 0,
+                    "model_type '%.40s' is not supported; supported: gpt2, opt, "
+                    "gpt_neox, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, "
+                    "qwen3_moe, internlm2, baichuan, yi, deepseek_v2, deepseek_v3; or "
+                    "give --layers, --hidden, --heads ...",
+                    type);
     if (c->st != PT_OK || m->head_dim > 0)
         return;
     if (m->hidden % m->heads != 0) {
         c->st = pt_fail(c->err, PT_INPUT, pt_json_where(c->doc), 0,
                         "hidden size %" PRIu32 " is not a multiple of %" PRIu32
-                        " heads and no head_dim is given", m->hidden, m->heads);
+                        " heads and no head_dim is given",
+                        m->hidden, m->heads);
         return;
     }
     m->head_dim = m->hidden / m->heads;

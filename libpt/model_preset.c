@@ -9,7 +9,8 @@
 #include "libpt/model.h"
 #include "libpt/names.h"
 
-/* "meta-llama/Llama-2-7b-hf" -> "Llama-2-7b": the hub's organisation and suffix say nothing. */
+/* "meta-llama/Llama-2-7b-hf" -> "Llama-2-7b": the hub's organisation and suffix say
+ * nothing. */
 static void plain_name(const char *name, char *out, size_t size)
 {
     const char *slash = strrchr(name, '/');
@@ -37,8 +38,8 @@ static enum pt_status find(const struct pt_csv *csv, const char *name, size_t *r
             return PT_OK;
         pt_nearest_offer(&nearest, plain, pt_csv_field(csv, *row, names));
     }
-    return pt_fail(err, PT_USAGE, NULL, 0, "model '%.60s' is not known; nearest: %s", name,
-                   pt_nearest_text(&nearest, list, sizeof(list)));
+    return pt_fail(err, PT_USAGE, NULL, 0, "model '%.60s' is not known; nearest: %s",
+                   name, pt_nearest_text(&nearest, list, sizeof(list)));
 }
 
 /* The whole numbers of a row. */
@@ -49,23 +50,32 @@ static enum pt_status read_sizes(const struct pt_csv *csv, size_t row, struct pt
         const char *column;
         uint32_t *value;
     } list[] = {
-        { "layers", &m->layers },       { "hidden", &m->hidden },
-        { "ffn", &m->ffn },             { "heads", &m->heads },
-        { "kv_heads", &m->kv_heads },   { "head_dim", &m->head_dim },
-        { "vocab", &m->vocab },         { "max_seq", &m->max_seq },
-        { "norms_per_layer", &m->norms }, { "learned_pos_rows", &m->position_rows },
-        { "experts", &m->experts },     { "topk", &m->topk },
-        { "shared_ffn_total", &m->shared_ffn }, { "moe_ffn", &m->moe_ffn },
+        { "layers", &m->layers },
+        { "hidden", &m->hidden },
+        { "ffn", &m->ffn },
+        { "heads", &m->heads },
+        { "kv_heads", &m->kv_heads },
+        { "head_dim", &m->head_dim },
+        { "vocab", &m->vocab },
+        { "max_seq", &m->max_seq },
+        { "norms_per_layer", &m->norms },
+        { "learned_pos_rows", &m->position_rows },
+        { "experts", &m->experts },
+        { "topk", &m->topk },
+        { "shared_ffn_total", &m->shared_ffn },
+        { "moe_ffn", &m->moe_ffn },
         { "first_dense_layers", &m->dense_layers },
-        { "mla_q_lora", &m->q_lora },   { "mla_kv_lora", &m->kv_lora },
-        { "mla_qk_nope", &m->qk_nope }, { "mla_qk_rope", &m->qk_rope },
+        { "mla_q_lora", &m->q_lora },
+        { "mla_kv_lora", &m->kv_lora },
+        { "mla_qk_nope", &m->qk_nope },
+        { "mla_qk_rope", &m->qk_rope },
         { "mla_v_dim", &m->v_dim },
     };
 
     for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
         double value;
-        enum pt_status st = pt_csv_number(csv, row, pt_csv_column(csv, list[i].column), 0,
-                                          &value, err);
+        enum pt_status st =
+            pt_csv_number(csv, row, pt_csv_column(csv, list[i].column), 0, &value, err);
 
         if (st != PT_OK)
             return st;
@@ -77,12 +87,12 @@ static enum pt_status read_sizes(const struct pt_csv *csv, size_t row, struct pt
     return PT_OK;
 }
 
-static enum pt_status read_extras(const struct pt_csv *csv, size_t row, struct pt_model *m,
-                                  struct pt_error *err)
+static enum pt_status read_extras(const struct pt_csv *csv, size_t row,
+                                  struct pt_model *m, struct pt_error *err)
 {
     double layer, ends;
-    enum pt_status st = pt_csv_number(csv, row, pt_csv_column(csv, "extra_layer_params"), 0,
-                                      &layer, err);
+    enum pt_status st =
+        pt_csv_number(csv, row, pt_csv_column(csv, "extra_layer_params"), 0, &layer, err);
 
     if (st == PT_OK)
         st = pt_csv_number(csv, row, pt_csv_column(csv, "extra_params"), 0, &ends, err);
@@ -105,10 +115,8 @@ static enum pt_status read_row(const struct pt_csv *csv, size_t row, struct pt_m
         const char *column;
         bool *value;
     } flags[] = {
-        { "gated_mlp", &m->gated },
-        { "tied_embeddings", &m->tied },
-        { "qk_norm", &m->qk_norm },
-        { "router_bias", &m->router_bias },
+        { "gated_mlp", &m->gated },         { "tied_embeddings", &m->tied },
+        { "qk_norm", &m->qk_norm },         { "router_bias", &m->router_bias },
         { "shared_gate", &m->shared_gate },
     };
     enum pt_status st;

@@ -1,11 +1,11 @@
 /* A shape from a bare parameter count P.
  *
- * Fitted on published shapes (profiles/shape_points.csv): head size 64 below 1B, else 128;
- * hidden / layers = 77 (P / 1e9)^0.133; hidden a multiple of 128, from 5B of 1024; feed-forward
- * 4 h, gated 8 h / 3 rounded up to 256; an even number of layers. Of the shapes in reach the one
- * is taken that minimises
- *     |params / P - 1| + 0.6 |ln(hidden / layers / wanted)| + 0.01 [layers % 8] + 0.02 [layers % 4]
- * where [x] is 1 unless x is 0: depths that split into many stages are the ones people publish.
+ * Fitted on published shapes (profiles/shape_points.csv): head size 64 below 1B, else
+ * 128; hidden / layers = 77 (P / 1e9)^0.133; hidden a multiple of 128, from 5B of 1024;
+ * feed-forward 4 h, gated 8 h / 3 rounded up to 256; an even number of layers. Of the
+ * shapes in reach the one is taken that minimises |params / P - 1| + 0.6 |ln(hidden /
+ * layers / wanted)| + 0.01 [layers % 8] + 0.02 [layers % 4] where [x] is 1 unless x is 0:
+ * depths that split into many stages are the ones people publish.
  * profiles/shape_synth.csv is the reference: 10B is 48 layers of 4096 with 32 heads. */
 #include "config.h"
 
@@ -17,7 +17,7 @@
 #include "libpt/model.h"
 #include "libpt/units.h"
 
-#define LOWEST 1e7
+#define LOWEST  1e7
 #define HIGHEST 1e14
 
 static void fill(struct pt_model *m, double params, enum pt_model_style style,
@@ -94,8 +94,10 @@ enum pt_status pt_model_synthesise(uint64_t params, enum pt_model_style style,
     char count[32];
 
     if (p < LOWEST || p > HIGHEST)
-        return pt_fail(err, PT_USAGE, NULL, 0, "a model of %s parameters cannot be "
-                       "synthesised; 10M to 100T are possible", pt_format_count(count, p));
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "a model of %s parameters cannot be "
+                       "synthesised; 10M to 100T are possible",
+                       pt_format_count(count, p));
     for (uint32_t hidden = step; hidden <= widest; hidden += step) {
         struct pt_model m;
         double s = best_depth(p, style, aspect, hidden, &m);

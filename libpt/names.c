@@ -55,8 +55,8 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Levenshtein distance to the nearest beginning of b, because keys are longer than what people
- * type; what is left of b counts little. */
+/* Levenshtein distance to the nearest beginning of b, because keys are longer than what
+ * people type; what is left of b counts little. */
 static unsigned distance(const char *a, const char *b)
 {
     char fa[MAX_NAME], fb[MAX_NAME];

@@ -1,4 +1,5 @@
-/* Keys that people type: equal whatever the case and the dashes, and near when they are not. */
+/* Keys that people type: equal whatever the case and the dashes, and near when they are
+ * not. */
 #ifndef PT_NAMES_H
 #define PT_NAMES_H
 
@@ -10,8 +11,8 @@ bool pt_name_equal(const char *a, const char *b);
 /* The same against a list "a;b;c". */
 bool pt_name_in_list(const char *name, const char *list);
 
-/* Keeps the nearest names seen by edit distance, best first. Zero it before the first offer;
- * offered names must outlive it. */
+/* Keeps the nearest names seen by edit distance, best first. Zero it before the first
+ * offer; offered names must outlive it. */
 #define PT_NAMES_NEAREST 4
 struct pt_nearest {
     unsigned n;

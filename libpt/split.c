@@ -12,10 +12,10 @@ enum pt_status pt_split_init(struct pt_split *split, uint32_t pp, uint32_t vpp,
     memset(split, 0, sizeof(*split));
     if (pp < 1 || vpp < 1 || pp > PT_MAX_PP || vpp > PT_MAX_VPP ||
         pp * vpp > PT_MAX_CHUNKS)
-        return pt_fail(err, PT_USAGE, NULL, 0,
-                       "%u stages of %u chunks; at most %d x %d and %d in all are supported",
-                       (unsigned)pp, (unsigned)vpp, PT_MAX_PP, PT_MAX_VPP,
-                       PT_MAX_CHUNKS);
+        return pt_fail(
+            err, PT_USAGE, NULL, 0,
+            "%u stages of %u chunks; at most %d x %d and %d in all are supported",
+            (unsigned)pp, (unsigned)vpp, PT_MAX_PP, PT_MAX_VPP, PT_MAX_CHUNKS);
     split->chunk = calloc((size_t)pp * vpp, sizeof(*split->chunk));
     split->offload_frac = calloc(pp, sizeof(*split->offload_frac));
     if (split->chunk == NULL || split->offload_frac == NULL) {

@@ -5,26 +5,40 @@
 
 #include "planner/options.h"
 
-#define MAX_SIZE 16777216.0
+#define MAX_SIZE  16777216.0
 #define MAX_RANKS 1048576.0
 
 /* Numbers of the model: all plain, all with a flag that tells whether they were given. */
 #define SIZE(name, arg, help, field)                                                     \
-    { PT_OPT_U64, 0, name, arg, NULL, help, &g->field, &g->field##_given, NULL, 0,       \
-      MAX_SIZE, NULL }
+    {                                                                                    \
+        PT_OPT_U64, 0, name, arg, NULL, help, &g->field, &g->field##_given, NULL, 0,     \
+            MAX_SIZE, NULL                                                               \
+    }
 #define LIST(name, help, field)                                                          \
-    { PT_OPT_LIST, 0, name, "LIST", NULL, help, &g->field, NULL, NULL, 0, 0, NULL }
+    {                                                                                    \
+        PT_OPT_LIST, 0, name, "LIST", NULL, help, &g->field, NULL, NULL, 0, 0, NULL      \
+    }
 #define STR(short_name, name, arg, dflt, help, field)                                    \
-    { PT_OPT_STR, short_name, name, arg, dflt, help, &g->field, NULL, NULL, 0, 0, NULL }
+    {                                                                                    \
+        PT_OPT_STR, short_name, name, arg, dflt, help, &g->field, NULL, NULL, 0, 0, NULL \
+    }
 #define CHOICE(name, arg, dflt, help, field, choices)                                    \
-    { PT_OPT_STR, 0, name, arg, dflt, help, &g->field, NULL, choices, 0, 0, NULL }
+    {                                                                                    \
+        PT_OPT_STR, 0, name, arg, dflt, help, &g->field, NULL, choices, 0, 0, NULL       \
+    }
 #define FLAG(name, help, field)                                                          \
-    { PT_OPT_FLAG, 0, name, NULL, NULL, help, &g->field, NULL, NULL, 0, 0, NULL }
+    {                                                                                    \
+        PT_OPT_FLAG, 0, name, NULL, NULL, help, &g->field, NULL, NULL, 0, 0, NULL        \
+    }
 #define SWITCH(name, help, field)                                                        \
-    { PT_OPT_FLAG, 0, name, NULL, NULL, help, &g->field, &g->field##_given, NULL, 0, 0,  \
-      NULL }
+    {                                                                                    \
+        PT_OPT_FLAG, 0, name, NULL, NULL, help, &g->field, &g->field##_given, NULL, 0,   \
+            0, NULL                                                                      \
+    }
 #define GROUP(title)                                                                     \
-    { PT_OPT_GROUP, 0, title, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL }
+    {                                                                                    \
+        PT_OPT_GROUP, 0, title, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, NULL           \
+    }
 
 enum pt_status planner_options_parse(int argc, char **argv, struct planner_given *g,
                                      bool *done, struct pt_error *err)
@@ -32,7 +46,8 @@ enum pt_status planner_options_parse(int argc, char **argv, struct planner_given
     const struct pt_opt opts[] = {
         GROUP("Model (one of the first four; sizes given beside them override)"),
         STR('p', "params", "COUNT", NULL,
-            "a model of this many parameters, its shape by rule; max: the largest that fits",
+            "a model of this many parameters, its shape by rule; max: the largest that "
+            "fits",
             params),
         STR('m', "model", "PRESET", NULL, "a published model: gpt3-175B, llama2-7B ...",
             model),
@@ -83,9 +98,11 @@ enum pt_status planner_options_parse(int argc, char **argv, struct planner_given
         STR(0, "precision", "P", NULL, "fp32, tf32, fp16, bf16, fp8, mxfp8 or nvfp4",
             precision),
         CHOICE("optimizer", "NAME", "adam", "optimizer", optimizer, "adam|adam8bit|sgd"),
-        CHOICE("grad-type", "TYPE", NULL, "accumulated gradients; the stack's when not given",
-               grad_type, "bf16|fp32"),
-        CHOICE("attention", "KIND", "flash", "attention kernel", attention, "flash|eager"),
+        CHOICE("grad-type", "TYPE", NULL,
+               "accumulated gradients; the stack's when not given", grad_type,
+               "bf16|fp32"),
+        CHOICE("attention", "KIND", "flash", "attention kernel", attention,
+               "flash|eager"),
         { PT_OPT_U64, 0, "vocab-unit", "N", NULL,
           "pad the vocabulary to a multiple of this and tp", &g->vocab_unit,
           &g->vocab_unit_given, NULL, 1, 65536, NULL },
@@ -106,14 +123,16 @@ enum pt_status planner_options_parse(int argc, char **argv, struct planner_given
         LIST("zero", "ZeRO stage, 0 to 3", zero),
         LIST("zero-group", "ranks that share optimizer states", zero_group),
         LIST("micro-batch", "sequences per micro-batch", micro_batch),
-        LIST("schedule", "gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, v-half, v-min, zb-auto",
+        LIST("schedule",
+             "gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v, v-half, v-min, zb-auto",
              schedule),
         LIST("recompute", "none, selective, selective-ops, half, full", recompute),
         SWITCH("sequence-parallel", "split norms and dropout by tp", sequence_parallel),
         STR(0, "offload", "WHAT", "none",
             "optimizer states on the host: none, optimizer, auto or a fraction", offload),
         FLAG("replicate-kv", "allow tp above the key-value heads", replicate_kv),
-        FLAG("embedding-slots", "count embedding and head as a layer each", embedding_slots),
+        FLAG("embedding-slots", "count embedding and head as a layer each",
+             embedding_slots),
         FLAG("idle-gpus", "allow GPUs to stay idle", idle_gpus),
 
         GROUP("Cost model"),
@@ -123,16 +142,18 @@ enum pt_status planner_options_parse(int argc, char **argv, struct planner_given
         STR(0, "calibration", "WHAT", "default",
             "constants: none (datasheets only), default or a file", calibration),
         CHOICE("flop-convention", "HOW", "causal",
-               "attention FLOP in MFU: halved or in full", flop_convention, "causal|full"),
+               "attention FLOP in MFU: halved or in full", flop_convention,
+               "causal|full"),
 
         GROUP("Search and output"),
         { PT_OPT_U64, 0, "top", "K", "1", "list the best K plans", &g->top, NULL, NULL, 1,
           1000, NULL },
         { PT_OPT_SECONDS, 0, "time-limit", "TIME", NULL,
-          "stop the search then, with the best so far (exit 5)", &g->time_limit, NULL, NULL,
-          0, 0, NULL },
+          "stop the search then, with the best so far (exit 5)", &g->time_limit, NULL,
+          NULL, 0, 0, NULL },
         { PT_OPT_FRACTION, 0, "gap", "FRACTION", NULL,
-          "stop when the best is proved to be this near", &g->gap, NULL, NULL, 0, 1, NULL },
+          "stop when the best is proved to be this near", &g->gap, NULL, NULL, 0, 1,
+          NULL },
         FLAG("explain", "what more or less of each dimension would do", explain),
         STR('o', "output", "FILE", NULL, "write the plan (JSON); - is standard output",
             output),

@@ -9,16 +9,18 @@
 #include "planner/stacks.h"
 #include "planner/summary.h"
 
-/* The command line, checked word by word only. A `given` is false where the default stands. */
+/* The command line, checked word by word only. A `given` is false where the default
+ * stands. */
 struct planner_given {
     /* model */
     const char *params, *model, *config, *style;
     uint64_t layers, hidden, ffn, heads, kv_heads, head_dim, vocab;
     uint64_t experts, topk, moe_ffn, shared_ffn, dense_layers;
     bool gated, tied, bias, rmsnorm;
-    bool layers_given, hidden_given, ffn_given, heads_given, kv_heads_given, head_dim_given,
-        vocab_given, experts_given, topk_given, moe_ffn_given, shared_ffn_given,
-        dense_layers_given, gated_given, tied_given, bias_given, rmsnorm_given;
+    bool layers_given, hidden_given, ffn_given, heads_given, kv_heads_given,
+        head_dim_given, vocab_given, experts_given, topk_given, moe_ffn_given,
+        shared_ffn_given, dense_layers_given, gated_given, tied_given, bias_given,
+        rmsnorm_given;
     /* hardware */
     const char *gpus, *gpu, *node, *network;
     uint64_t gpus_per_node, mem, host_mem;
@@ -57,10 +59,11 @@ struct planner_request {
     struct planner_space space;
     struct planner_options search;
     const struct planner_stack *stack;
-    struct pt_calibration *calibration; /* owned */
+    struct pt_calibration *calibration;        /* owned */
     char stack_key[24], calibration_text[160]; /* for plans */
-    bool gpus_auto;  /* --gpus auto: setup.cluster.gpus is 0 */
-    bool params_max; /* --params max: setup.model is the smallest that can be synthesised */
+    bool gpus_auto;                            /* --gpus auto: setup.cluster.gpus is 0 */
+    bool params_max; /* --params max: setup.model is the smallest that can be synthesised
+                      */
     enum pt_model_style style; /* of --params */
     struct planner_notes assumed, warnings;
     enum planner_format format;
@@ -68,8 +71,8 @@ struct planner_request {
     const char *output, *report; /* NULL: none */
 };
 
-/* Resolves names through the profiles, fills defaults, and refuses values that contradict each
- * other whatever the search would choose (PT_USAGE, PT_INPUT). */
+/* Resolves names through the profiles, fills defaults, and refuses values that contradict
+ * each other whatever the search would choose (PT_USAGE, PT_INPUT). */
 enum pt_status planner_request_init(struct planner_request *request,
                                     const struct planner_given *given,
                                     const char *profile_dir, struct pt_error *err);
@@ -81,16 +84,17 @@ enum pt_status planner_calibration_open(const char *what, const char *profile_di
 
 /* --- between the files that build a request --- */
 enum pt_status planner_request_model(struct planner_request *r,
-                                     const struct planner_given *g, const char *profile_dir,
-                                     struct pt_error *err);
+                                     const struct planner_given *g,
+                                     const char *profile_dir, struct pt_error *err);
 enum pt_status planner_request_hardware(struct planner_request *r,
                                         const struct planner_given *g,
                                         const char *profile_dir, struct pt_error *err);
-enum pt_status planner_request_job(struct planner_request *r, const struct planner_given *g,
-                                   struct pt_error *err);
+enum pt_status planner_request_job(struct planner_request *r,
+                                   const struct planner_given *g, struct pt_error *err);
 enum pt_status planner_request_space(struct planner_request *r,
                                      const struct planner_given *g, struct pt_error *err);
-/* The pinned values against each other, and the warnings that do not depend on the search. */
+/* The pinned values against each other, and the warnings that do not depend on the
+ * search. */
 enum pt_status planner_request_check(struct planner_request *r,
                                      const struct planner_given *g, struct pt_error *err);
 /* The global batch when none is given: tokens per step by size, see request_job.c. */

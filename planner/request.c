@@ -69,9 +69,11 @@ static enum pt_status derive_sizes(struct pt_model *m, const struct planner_give
         m->kv_heads = m->heads;
     if ((g->heads_given || g->hidden_given) && !g->head_dim_given && !latent) {
         if (m->heads == 0 || m->hidden % m->heads != 0)
-            return pt_fail(err, PT_USAGE, NULL, 0, "hidden size %" PRIu32 " is not a "
+            return pt_fail(err, PT_USAGE, NULL, 0,
+                           "hidden size %" PRIu32 " is not a "
                            "multiple of %" PRIu32 " heads; give --head-dim, or a hidden "
-                           "size of %" PRIu32, m->hidden, m->heads,
+                           "size of %" PRIu32,
+                           m->hidden, m->heads,
                            m->heads > 0 ? (m->hidden / m->heads + 1) * m->heads : 0);
         m->head_dim = m->hidden / m->heads;
     }
@@ -88,7 +90,8 @@ static enum pt_status derive_sizes(struct pt_model *m, const struct planner_give
     return PT_OK;
 }
 
-/* GPT-2 style unless another is asked for: learned positions, LayerNorm, biases, GELU, tied. */
+/* GPT-2 style unless another is asked for: learned positions, LayerNorm, biases, GELU,
+ * tied. */
 static void plain_shape(struct pt_model *m, const struct planner_given *g)
 {
     bool llama = g->style != NULL && strcmp(g->style, "llama") == 0;
@@ -104,7 +107,8 @@ static enum pt_status explicit_model(struct pt_model *m, const struct planner_gi
                                      struct pt_error *err)
 {
     if (!g->layers_given || !g->hidden_given || !g->heads_given)
-        return pt_fail(err, PT_USAGE, NULL, 0, "which model? Give --params COUNT, --model "
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "which model? Give --params COUNT, --model "
                        "PRESET, --config FILE, or --layers, --hidden and --heads");
     plain_shape(m, g);
     snprintf(m->name, sizeof(m->name), "%s %" PRIu64 " x %" PRIu64,
@@ -123,7 +127,8 @@ static enum pt_status base_model(struct planner_request *r, const struct planner
     int n = (g->params != NULL) + (g->model != NULL) + (g->config != NULL);
 
     if (n > 1)
-        return pt_fail(err, PT_USAGE, NULL, 0, "--params, --model and --config each give "
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "--params, --model and --config each give "
                        "a model; give one of them");
     if (g->model != NULL)
         return pt_model_preset(profile_dir, g->model, m, err);
@@ -151,8 +156,8 @@ static bool overrides(const struct planner_given *g)
 }
 
 enum pt_status planner_request_model(struct planner_request *r,
-                                     const struct planner_given *g, const char *profile_dir,
-                                     struct pt_error *err)
+                                     const struct planner_given *g,
+                                     const char *profile_dir, struct pt_error *err)
 {
     struct pt_model *m = &r->setup.model;
     bool explicit_shape = g->params == NULL && g->model == NULL && g->config == NULL;
@@ -169,8 +174,10 @@ enum pt_status planner_request_model(struct planner_request *r,
     override_sizes(m, g);
     st = derive_sizes(m, g, explicit_shape, err);
     if (st == PT_OK && g->seq_given && g->seq > m->max_seq && m->learned_positions) {
-        planner_note(&r->assumed, "%" PRIu64 " learned positions for --seq-length %" PRIu64
-                     " (the shape had %" PRIu32 ")", g->seq, g->seq, m->max_seq);
+        planner_note(&r->assumed,
+                     "%" PRIu64 " learned positions for --seq-length %" PRIu64
+                     " (the shape had %" PRIu32 ")",
+                     g->seq, g->seq, m->max_seq);
         m->position_rows = (uint32_t)g->seq;
     }
     if (st == PT_OK && g->seq_given && (explicit_shape || g->seq > m->max_seq)) {
@@ -208,8 +215,9 @@ static enum pt_status read_gpus(struct planner_request *r, const struct planner_
 }
 
 /* Which card in which node: --node, --gpu, or the default card for --mem. */
-static enum pt_status find_cluster(struct planner_request *r, const struct planner_given *g,
-                                   const char *profile_dir, struct pt_error *err)
+static enum pt_status find_cluster(struct planner_request *r,
+                                   const struct planner_given *g, const char *profile_dir,
+                                   struct pt_error *err)
 {
     struct pt_cluster *c = &r->setup.cluster;
     const char *key = g->gpu;
@@ -218,8 +226,9 @@ static enum pt_status find_cluster(struct planner_request *r, const struct plann
 
     if (g->node != NULL) {
         st = pt_node_find(profile_dir, g->node, c, err);
-        return st == PT_OK && g->gpu != NULL ? pt_gpu_find(profile_dir, g->gpu, &c->gpu, err)
-                                             : st;
+        return st == PT_OK && g->gpu != NULL
+                   ? pt_gpu_find(profile_dir, g->gpu, &c->gpu, err)
+                   : st;
     }
     if (key == NULL && !g->mem_given)
         return pt_fail(err, PT_USAGE, NULL, 0,
@@ -227,15 +236,17 @@ static enum pt_status find_cluster(struct planner_request *r, const struct plann
     if (key == NULL) {
         key = pt_gpu_default_for((double)g->mem);
         if (key == NULL)
-            return pt_fail(err, PT_USAGE, NULL, 0, "--mem: no known GPU has %s; the "
+            return pt_fail(err, PT_USAGE, NULL, 0,
+                           "--mem: no known GPU has %s; the "
                            "largest has 288 GiB; give --gpu NAME",
                            pt_format_gib(gib, (double)g->mem));
     }
     st = pt_cluster_default(profile_dir, key, c, err);
     if (st == PT_OK)
-        planner_note(&r->assumed, g->gpu == NULL
-                         ? "GPU %s in %s, because only memory was given"
-                         : "%s in its usual node, %s", c->gpu.key, c->source);
+        planner_note(&r->assumed,
+                     g->gpu == NULL ? "GPU %s in %s, because only memory was given"
+                                    : "%s in its usual node, %s",
+                     c->gpu.key, c->source);
     return st;
 }
 
@@ -246,8 +257,8 @@ static const char *doubt(const char *unit)
 }
 
 /* --mem: a limit below the card's memory; the nominal size of the card means the card. */
-static enum pt_status limit_memory(struct planner_request *r, const struct planner_given *g,
-                                   struct pt_error *err)
+static enum pt_status limit_memory(struct planner_request *r,
+                                   const struct planner_given *g, struct pt_error *err)
 {
     struct pt_cluster *c = &r->setup.cluster;
     double mem = (double)g->mem;
@@ -262,16 +273,18 @@ static enum pt_status limit_memory(struct planner_request *r, const struct plann
                        "--mem: %s is more than %s has (%s); give less, or another --gpu",
                        asked, c->gpu.key, has);
     if (mem < 64 * PT_MIB)
-        return pt_fail(err, PT_USAGE, NULL, 0, "--mem: %.0f bytes is not a GPU's memory; at "
-                       "least 64 MiB is needed, such as 80G", mem);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "--mem: %.0f bytes is not a GPU's memory; at "
+                       "least 64 MiB is needed, such as 80G",
+                       mem);
     if (mem < c->gpu.smi_bytes) {
         c->mem_limit_bytes = mem;
         planner_note(&r->assumed, "%s of each GPU may be used%s%s", asked,
                      *doubt(g->mem_unit) != '\0' ? "; " : "", doubt(g->mem_unit));
     } else {
-        planner_note(&r->assumed, "--mem %s is the whole card, %s as its driver counts%s%s",
-                     asked, has, *doubt(g->mem_unit) != '\0' ? "; " : "",
-                     doubt(g->mem_unit));
+        planner_note(&r->assumed,
+                     "--mem %s is the whole card, %s as its driver counts%s%s", asked,
+                     has, *doubt(g->mem_unit) != '\0' ? "; " : "", doubt(g->mem_unit));
     }
     return PT_OK;
 }
@@ -292,7 +305,8 @@ static enum pt_status set_network(struct planner_request *r, const char *text,
 
         if (st == PT_OK)
             c->nic_bytes_per_s =
-                rate * (c->domain_gpus > c->node_gpus ? c->domain_gpus / c->node_gpus : 1);
+                rate *
+                (c->domain_gpus > c->node_gpus ? c->domain_gpus / c->node_gpus : 1);
         return st;
     }
     pt_calibration_network(r->calibration, text, &unused, &known);
@@ -316,8 +330,8 @@ static enum pt_status set_network(struct planner_request *r, const char *text,
 static enum pt_status set_domain(struct planner_request *r, const struct planner_given *g)
 {
     struct pt_cluster *c = &r->setup.cluster;
-    uint32_t before = c->domain_gpus, hosts = before > c->node_gpus ? before / c->node_gpus
-                                                                    : 1;
+    uint32_t before = c->domain_gpus,
+             hosts = before > c->node_gpus ? before / c->node_gpus : 1;
 
     if (!g->gpus_per_node_given)
         return PT_OK;
@@ -355,17 +369,17 @@ enum pt_status planner_request_hardware(struct planner_request *r,
         st = set_network(r, g->network, err);
     if (st == PT_OK && g->host_mem_given) {
         c->host_mem_bytes = (double)g->host_mem;
-        planner_note(&r->assumed, "host memory %s%s%s", pt_format_gib(gib, c->host_mem_bytes),
-                     *doubt(g->host_mem_unit) != '\0' ? "; " : "",
-                     doubt(g->host_mem_unit));
+        planner_note(
+            &r->assumed, "host memory %s%s%s", pt_format_gib(gib, c->host_mem_bytes),
+            *doubt(g->host_mem_unit) != '\0' ? "; " : "", doubt(g->host_mem_unit));
     }
     return st;
 }
 
 /* --- all of it --- */
 
-static enum pt_status choose_stack(struct planner_request *r, const struct planner_given *g,
-                                   struct pt_error *err)
+static enum pt_status choose_stack(struct planner_request *r,
+                                   const struct planner_given *g, struct pt_error *err)
 {
     bool cpu = strcmp(r->setup.cluster.gpu.family, "cpu") == 0, known;
     char names[320];
@@ -413,7 +427,8 @@ static enum pt_status search_options(struct planner_request *r,
     return PT_OK;
 }
 
-enum pt_status planner_request_init(struct planner_request *r, const struct planner_given *g,
+enum pt_status planner_request_init(struct planner_request *r,
+                                    const struct planner_given *g,
                                     const char *profile_dir, struct pt_error *err)
 {
     enum pt_status st;

@@ -1,8 +1,9 @@
 /* Values that contradict each other before any search, and warnings that need none.
  *
- * Each combination of pinned values is completed to a layout with the mildest values for what is
- * free, and pt_layout_check decides; when no combination passes, the sentence is that of the
- * first. Only what is certain is asked: the batch, when the number of replicas is. */
+ * Each combination of pinned values is completed to a layout with the mildest values for
+ * what is free, and pt_layout_check decides; when no combination passes, the sentence is
+ * that of the first. Only what is certain is asked: the batch, when the number of
+ * replicas is. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -24,11 +25,16 @@ struct combination {
 static const struct planner_list *list_of(const struct planner_space *s, int dimension)
 {
     const struct planner_list *const lists[N_DIMENSIONS] = {
-        [TP] = &s->tp,     [PP] = &s->pp,
-        [VPP] = &s->vpp,   [CP] = &s->cp,
-        [EP] = &s->ep,     [DP] = &s->dp,
-        [ZERO] = &s->zero, [ZERO_GROUP] = &s->zero_group,
-        [MICRO_BATCH] = &s->micro_batch, [SCHEDULE] = &s->schedule,
+        [TP] = &s->tp,
+        [PP] = &s->pp,
+        [VPP] = &s->vpp,
+        [CP] = &s->cp,
+        [EP] = &s->ep,
+        [DP] = &s->dp,
+        [ZERO] = &s->zero,
+        [ZERO_GROUP] = &s->zero_group,
+        [MICRO_BATCH] = &s->micro_batch,
+        [SCHEDULE] = &s->schedule,
     };
 
     return lists[dimension];
@@ -79,21 +85,20 @@ static void complete(const struct planner_request *r, const struct combination *
                   : scheduled  ? kind
                   : l->vpp > 1 ? PT_SCHEDULE_INTERLEAVED
                                : PT_SCHEDULE_1F1B;
-    l->sequence_parallel = r->space.sequence_parallel.n == 1 &&
-                           r->space.sequence_parallel.value[0] == 1;
+    l->sequence_parallel =
+        r->space.sequence_parallel.n == 1 && r->space.sequence_parallel.value[0] == 1;
     l->replicate_kv = r->space.replicate_kv;
     rest = l->tp * l->cp;
     rest = rest > 0 && rest <= (1u << 20) / l->pp ? rest * l->pp : 1u << 20;
-    l->dp = c->pinned[DP]                              ? c->value[DP]
-            : gpus > 0 && rest <= gpus ? gpus / rest
-                                                       : 1;
-    *certain = c->pinned[DP] ||
-               (c->pinned[TP] && c->pinned[PP] && c->pinned[CP] && gpus > 0);
+    l->dp = c->pinned[DP] ? c->value[DP] : gpus > 0 && rest <= gpus ? gpus / rest : 1;
+    *certain =
+        c->pinned[DP] || (c->pinned[TP] && c->pinned[PP] && c->pinned[CP] && gpus > 0);
 }
 
 /* The GPUs must be used up, unless idle ones are allowed. */
-static enum pt_status check_use(const struct planner_request *r, const struct combination *c,
-                                const struct pt_layout *l, struct pt_error *err)
+static enum pt_status check_use(const struct planner_request *r,
+                                const struct combination *c, const struct pt_layout *l,
+                                struct pt_error *err)
 {
     uint64_t gpus = r->setup.cluster.gpus, rest = (uint64_t)l->tp * l->pp * l->cp;
     uint64_t used;
@@ -101,25 +106,28 @@ static enum pt_status check_use(const struct planner_request *r, const struct co
     if (gpus == 0 || r->space.idle_gpus || rest > gpus)
         return PT_OK;
     if (!c->pinned[DP] && gpus % rest != 0)
-        return pt_fail(err, PT_USAGE, NULL, 0, "%" PRIu64 " GPUs are not a multiple of TP%"
-                       PRIu32 " x PP%" PRIu32 " x CP%" PRIu32 " = %" PRIu64 "; %" PRIu64
-                       " would leave %" PRIu64 " idle (--idle-gpus), %" PRIu64
-                       " would be used whole", gpus, l->tp, l->pp, l->cp, rest,
-                       gpus / rest * rest, gpus % rest, (gpus / rest + 1) * rest);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "%" PRIu64 " GPUs are not a multiple of TP%" PRIu32 " x PP%" PRIu32
+                       " x CP%" PRIu32 " = %" PRIu64 "; %" PRIu64 " would leave %" PRIu64
+                       " idle (--idle-gpus), %" PRIu64 " would be used whole",
+                       gpus, l->tp, l->pp, l->cp, rest, gpus / rest * rest, gpus % rest,
+                       (gpus / rest + 1) * rest);
     used = rest * l->dp;
     if (!c->pinned[DP] || used > gpus)
         return PT_OK; /* pt_layout_check has the sentence */
     /* tp, pp and cp that are free may still make up the difference. */
-    if ((c->pinned[TP] && c->pinned[PP] && c->pinned[CP]) ? used == gpus : gpus % used == 0)
+    if ((c->pinned[TP] && c->pinned[PP] && c->pinned[CP]) ? used == gpus
+                                                          : gpus % used == 0)
         return PT_OK;
-    return pt_fail(err, PT_USAGE, NULL, 0, "TP%" PRIu32 " x PP%" PRIu32 " x CP%" PRIu32
-                   " x DP%" PRIu32 " uses %" PRIu64 " of %" PRIu64 " GPUs; DP%" PRIu64
-                   " uses %" PRIu64 ", or allow --idle-gpus", l->tp, l->pp, l->cp, l->dp,
-                   used, gpus, gpus / rest, gpus / rest * rest);
+    return pt_fail(
+        err, PT_USAGE, NULL, 0,
+        "TP%" PRIu32 " x PP%" PRIu32 " x CP%" PRIu32 " x DP%" PRIu32 " uses %" PRIu64
+        " of %" PRIu64 " GPUs; DP%" PRIu64 " uses %" PRIu64 ", or allow --idle-gpus",
+        l->tp, l->pp, l->cp, l->dp, used, gpus, gpus / rest, gpus / rest * rest);
 }
 
-static enum pt_status check_one(const struct planner_request *r, const struct combination *c,
-                                struct pt_error *err)
+static enum pt_status check_one(const struct planner_request *r,
+                                const struct combination *c, struct pt_error *err)
 {
     const struct pt_setup *s = &r->setup;
     struct pt_job job = s->job;
@@ -184,12 +192,15 @@ static void warn_no_effect(struct planner_request *r)
     uint32_t gpus = r->setup.cluster.gpus;
     bool one_rank = (only(&s->dp, 1) && only(&s->cp, 1)) || gpus == 1;
 
-    if (s->tp.n == 1 && s->pp.n == 1 && s->cp.n <= 1 && (s->cp.n == 0 || only(&s->cp, 1)) &&
+    if (s->tp.n == 1 && s->pp.n == 1 && s->cp.n <= 1 &&
+        (s->cp.n == 0 || only(&s->cp, 1)) &&
         s->tp.value[0] * (uint64_t)s->pp.value[0] == gpus)
         one_rank = true;
     if (s->zero.n == 1 && s->zero.value[0] > 0 && one_rank)
-        planner_note(&r->warnings, "ZeRO-%" PRIu32 " has nothing to shard over with one "
-                     "data-parallel rank: the same as ZeRO-0", s->zero.value[0]);
+        planner_note(&r->warnings,
+                     "ZeRO-%" PRIu32 " has nothing to shard over with one "
+                     "data-parallel rank: the same as ZeRO-0",
+                     s->zero.value[0]);
     if (only(&s->sequence_parallel, 1) && (only(&s->tp, 1) || gpus == 1))
         planner_note(&r->warnings, "--sequence-parallel has no effect with TP 1");
     if (s->schedule.n > 0 && s->schedule.value[0] != PT_SCHEDULE_NONE && only(&s->pp, 1))
@@ -203,8 +214,9 @@ static void stages_text(char *buf, size_t size, uint32_t layers, uint32_t pp)
     size_t used = 0;
 
     if (pp > 12) {
-        snprintf(buf, size, "%" PRIu32 " stages of %" PRIu32 " and %" PRIu32 " of %" PRIu32,
-                 more, base + 1, pp - more, base);
+        snprintf(buf, size,
+                 "%" PRIu32 " stages of %" PRIu32 " and %" PRIu32 " of %" PRIu32, more,
+                 base + 1, pp - more, base);
         return;
     }
     buf[0] = '\0';
@@ -233,13 +245,16 @@ static void remark_uneven(struct planner_request *r)
         return;
     stages_text(stages, sizeof(stages), layers, pp);
     divisors_text(even, sizeof(even), layers);
-    planner_note(&r->assumed, "%" PRIu32 " layers over PP %" PRIu32 " are uneven: %s is "
-                 "+%.0f%% on the slowest stage; even depths: %s", layers, pp, stages,
-                 100 * ((double)(layers / pp + 1) * pp / layers - 1), even);
+    planner_note(&r->assumed,
+                 "%" PRIu32 " layers over PP %" PRIu32 " are uneven: %s is "
+                 "+%.0f%% on the slowest stage; even depths: %s",
+                 layers, pp, stages, 100 * ((double)(layers / pp + 1) * pp / layers - 1),
+                 even);
     if ((layers + 2) % pp == 0)
-        planner_note(&r->assumed, "with embedding and head as a layer each, (%" PRIu32
-                     "+2)/%" PRIu32 " = %" PRIu32 " is whole", layers, pp,
-                     (layers + 2) / pp);
+        planner_note(&r->assumed,
+                     "with embedding and head as a layer each, (%" PRIu32 "+2)/%" PRIu32
+                     " = %" PRIu32 " is whole",
+                     layers, pp, (layers + 2) / pp);
     if (r->stack->uneven != NULL)
         planner_note(&r->assumed, "uneven stages in %s need %s", r->stack->name,
                      r->stack->uneven);
@@ -258,10 +273,12 @@ static void remark_bubble(struct planner_request *r)
     m = pt_micro_batches(&r->setup.job, &l);
     if (r->space.pp.n != 1 || !certain || m == 0 || m >= l.pp || l.pp < 2)
         return;
-    planner_note(&r->assumed, "%" PRIu32 " micro-batches in %" PRIu32 " stages: a bubble of "
-                 "(%" PRIu32 "-1)/(%" PRIu32 "+%" PRIu32 "-1) = %.0f%% unless interleaved; "
-                 "--global-batch, --micro-batch, --dp and --pp set it", m, l.pp, l.pp, m, l.pp,
-                 100.0 * (l.pp - 1) / (m + l.pp - 1));
+    planner_note(&r->assumed,
+                 "%" PRIu32 " micro-batches in %" PRIu32 " stages: a bubble of "
+                 "(%" PRIu32 "-1)/(%" PRIu32 "+%" PRIu32
+                 "-1) = %.0f%% unless interleaved; "
+                 "--global-batch, --micro-batch, --dp and --pp set it",
+                 m, l.pp, l.pp, m, l.pp, 100.0 * (l.pp - 1) / (m + l.pp - 1));
 }
 
 static void remark_vocabulary(struct planner_request *r)
@@ -277,10 +294,11 @@ static void remark_vocabulary(struct planner_request *r)
     used = pt_vocab_padded(vocab, unit, tp);
     if (used == vocab)
         return;
-    planner_note(&r->assumed, "vocabulary %" PRIu32 " padded to %" PRIu64 " for TP %" PRIu32
-                 " (least %" PRIu64 "; in units of 128 x TP %" PRIu64
-                 ", +%.2f%%); checkpoints keep the true one", vocab, used, tp, least, megatron,
-                 100.0 * ((double)megatron / vocab - 1));
+    planner_note(
+        &r->assumed,
+        "vocabulary %" PRIu32 " padded to %" PRIu64 " for TP %" PRIu32 " (least %" PRIu64
+        "; in units of 128 x TP %" PRIu64 ", +%.2f%%); checkpoints keep the true one",
+        vocab, used, tp, least, megatron, 100.0 * ((double)megatron / vocab - 1));
 }
 
 enum pt_status planner_request_check(struct planner_request *r,

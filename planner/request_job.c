@@ -33,8 +33,8 @@ static uint64_t odd_part(uint64_t n)
     return n;
 }
 
-/* The number of sequences nearest to default_tokens that is a power of two times the odd parts
- * of GPUs and micro-batch, so that replicas divide it. */
+/* The number of sequences nearest to default_tokens that is a power of two times the odd
+ * parts of GPUs and micro-batch, so that replicas divide it. */
 uint32_t planner_default_batch(double params, uint32_t seq, uint32_t gpus,
                                uint32_t micro_batch)
 {
@@ -48,8 +48,8 @@ uint32_t planner_default_batch(double params, uint32_t seq, uint32_t gpus,
     return batch > 268435456 ? 268435456 : (uint32_t)batch;
 }
 
-static enum pt_status set_precision(struct planner_request *r, const struct planner_given *g,
-                                    struct pt_error *err)
+static enum pt_status set_precision(struct planner_request *r,
+                                    const struct planner_given *g, struct pt_error *err)
 {
     struct pt_job *j = &r->setup.job;
     const struct pt_gpu *gpu = &r->setup.cluster.gpu;
@@ -77,8 +77,8 @@ static enum pt_status set_precision(struct planner_request *r, const struct plan
                    pt_precision_name(j->precision), list);
 }
 
-/* --tflops replaces the peak of the chosen precision. Twice the dense peak is the figure with
- * structured sparsity, which training does not use. */
+/* --tflops replaces the peak of the chosen precision. Twice the dense peak is the figure
+ * with structured sparsity, which training does not use. */
 static void set_peak(struct planner_request *r, const struct planner_given *g)
 {
     struct pt_gpu *gpu = &r->setup.cluster.gpu;
@@ -88,16 +88,18 @@ static void set_peak(struct planner_request *r, const struct planner_given *g)
     if (!g->tflops_given)
         return;
     if (fabs(given / dense - 2) < 0.02)
-        planner_note(&r->warnings, "--tflops %g is the sparse figure of %s in %s; the dense "
-                     "peak is %g; continuing with %g", g->tflops, gpu->key,
-                     pt_precision_name(p), dense / 1e12, g->tflops);
+        planner_note(&r->warnings,
+                     "--tflops %g is the sparse figure of %s in %s; the dense "
+                     "peak is %g; continuing with %g",
+                     g->tflops, gpu->key, pt_precision_name(p), dense / 1e12, g->tflops);
     else if (given > 1.25 * dense)
         planner_note(&r->warnings, "--tflops %g is above the dense peak of %s in %s, %g",
                      g->tflops, gpu->key, pt_precision_name(p), dense / 1e12);
     gpu->peak_flops[p] = given;
 }
 
-/* fp32 on a card whose 16-bit products are several times as fast, for a model of some size. */
+/* fp32 on a card whose 16-bit products are several times as fast, for a model of some
+ * size. */
 static void warn_precision(struct planner_request *r, const struct planner_given *g)
 {
     const struct pt_gpu *gpu = &r->setup.cluster.gpu;
@@ -105,8 +107,10 @@ static void warn_precision(struct planner_request *r, const struct planner_given
     double half = fmax(gpu->peak_flops[PT_BF16], gpu->peak_flops[PT_FP16]);
 
     if (g->precision != NULL && p == PT_FP32 && half > 4 * gpu->peak_flops[p])
-        planner_note(&r->warnings, "fp32 runs at %.3g TFLOP/s on %s and %s at %.3g: was "
-                     "--precision %s forgotten?", gpu->peak_flops[p] / 1e12, gpu->key,
+        planner_note(&r->warnings,
+                     "fp32 runs at %.3g TFLOP/s on %s and %s at %.3g: was "
+                     "--precision %s forgotten?",
+                     gpu->peak_flops[p] / 1e12, gpu->key,
                      gpu->peak_flops[PT_BF16] > 0 ? "bf16" : "fp16", half / 1e12,
                      gpu->peak_flops[PT_BF16] > 0 ? "bf16" : "fp16");
 }
@@ -123,8 +127,8 @@ static void set_dtypes(struct planner_request *r, const struct planner_given *g)
     }
 }
 
-static enum pt_status set_sequence(struct planner_request *r, const struct planner_given *g,
-                                   struct pt_error *err)
+static enum pt_status set_sequence(struct planner_request *r,
+                                   const struct planner_given *g, struct pt_error *err)
 {
     const struct pt_model *m = &r->setup.model;
     struct pt_job *j = &r->setup.job;
@@ -150,9 +154,10 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* The least common multiple of a list's values, or 1; what grows past `max` is left out. */
-static enum pt_status common(const char *what, const struct pt_cli_list *list, uint64_t max,
-                             uint64_t *multiple, struct pt_error *err)
+/* The least common multiple of a list's values, or 1; what grows past `max` is left out.
+ */
+static enum pt_status common(const char *what, const struct pt_cli_list *list,
+                             uint64_t max, uint64_t *multiple, struct pt_error *err)
 {
     *multiple = 1;
     for (size_t i = 0; i < list->n; i++) {
@@ -186,10 +191,9 @@ static enum pt_status set_batch(struct planner_request *r, const struct planner_
     if (st != PT_OK)
         return st;
     pt_model_params(&r->setup.model, &params);
-    j->global_batch = planner_default_batch((double)params.total, j->seq,
-                                            g->dp.n > 0 ? (uint32_t)dp
-                                                        : r->setup.cluster.gpus,
-                                            (uint32_t)micro);
+    j->global_batch = planner_default_batch(
+        (double)params.total, j->seq, g->dp.n > 0 ? (uint32_t)dp : r->setup.cluster.gpus,
+        (uint32_t)micro);
     per = dp * micro;
     if (j->global_batch < per)
         j->global_batch = per > 268435456 ? 268435456 : (uint32_t)per;
@@ -214,9 +218,9 @@ static void tell_defaults(struct planner_request *r, const struct planner_given 
         used += (size_t)snprintf(text + used, sizeof(text) - used,
                                  " (the model allows %" PRIu32 ")", most);
     if (!g->global_batch_given)
-        used += (size_t)snprintf(text + used, sizeof(text) - used,
-                                 ", global batch %" PRIu32 " (%s tokens)", j->global_batch,
-                                 pt_format_count(count, (double)j->global_batch * j->seq));
+        used += (size_t)snprintf(
+            text + used, sizeof(text) - used, ", global batch %" PRIu32 " (%s tokens)",
+            j->global_batch, pt_format_count(count, (double)j->global_batch * j->seq));
     if (used > 0)
         planner_note(&r->assumed, "%s", text + 2);
 }
@@ -226,11 +230,12 @@ static void set_flags(struct planner_request *r, const struct planner_given *g)
     struct pt_job *j = &r->setup.job;
     const struct planner_stack *stack = r->stack;
 
-    j->attention = strcmp(g->attention, "eager") == 0 ? PT_ATTENTION_EAGER
-                                                      : PT_ATTENTION_FLASH;
+    j->attention =
+        strcmp(g->attention, "eager") == 0 ? PT_ATTENTION_EAGER : PT_ATTENTION_FLASH;
     j->dropout = g->dropout;
     j->compiled = g->compiled_given ? g->compiled : stack->compiled;
-    j->fused_cross_entropy = g->fused_loss_given ? g->fused_loss : stack->fused_cross_entropy;
+    j->fused_cross_entropy =
+        g->fused_loss_given ? g->fused_loss : stack->fused_cross_entropy;
     j->fused_grad_accumulation =
         g->fused_grad_given ? g->fused_grad : stack->fused_grad_accumulation;
     j->tokens = g->tokens_given ? (double)g->tokens : 0;
@@ -238,8 +243,8 @@ static void set_flags(struct planner_request *r, const struct planner_given *g)
     j->vocab_unit = g->vocab_unit_given ? (uint32_t)g->vocab_unit : stack->vocab_unit;
 }
 
-enum pt_status planner_request_job(struct planner_request *r, const struct planner_given *g,
-                                   struct pt_error *err)
+enum pt_status planner_request_job(struct planner_request *r,
+                                   const struct planner_given *g, struct pt_error *err)
 {
     struct pt_job *j = &r->setup.job;
     enum pt_status st;

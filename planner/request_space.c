@@ -1,4 +1,5 @@
-/* From the command line to a request: the space of layouts, and what the software cannot do. */
+/* From the command line to a request: the space of layouts, and what the software cannot
+ * do. */
 #include "config.h"
 
 #include <inttypes.h>
@@ -8,8 +9,9 @@
 #include "libpt/units.h"
 #include "planner/options.h"
 
-static enum pt_status numbers(const char *what, const struct pt_cli_list *given, uint64_t lo,
-                              uint64_t hi, struct planner_list *list, struct pt_error *err)
+static enum pt_status numbers(const char *what, const struct pt_cli_list *given,
+                              uint64_t lo, uint64_t hi, struct planner_list *list,
+                              struct pt_error *err)
 {
     list->n = 0;
     for (size_t i = 0; i < given->n; i++) {
@@ -48,8 +50,8 @@ static enum pt_status read_numbers(struct planner_space *s, const struct planner
     };
 
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        enum pt_status st = numbers(lists[i].what, lists[i].given, lists[i].lo, lists[i].hi,
-                                    lists[i].list, err);
+        enum pt_status st = numbers(lists[i].what, lists[i].given, lists[i].lo,
+                                    lists[i].hi, lists[i].list, err);
 
         if (st != PT_OK)
             return st;
@@ -83,7 +85,8 @@ static enum pt_status read_names(struct planner_space *s, const struct planner_g
     return PT_OK;
 }
 
-/* Chunks alone mean interleaving: the V-shaped schedules, which have two as well, are named. */
+/* Chunks alone mean interleaving: the V-shaped schedules, which have two as well, are
+ * named. */
 static void imply_interleaving(struct planner_space *s)
 {
     bool one = false, more = false;
@@ -115,8 +118,10 @@ static enum pt_status read_offload(struct planner_space *s, const char *text,
         return PT_OK;
     }
     if (pt_parse_fraction("--offload", text, 1, &s->offload_frac, NULL) != PT_OK)
-        return pt_fail(err, PT_USAGE, NULL, 0, "--offload: '%.40s' is not none, optimizer, "
-                       "auto or a fraction of 0 to 1", text);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "--offload: '%.40s' is not none, optimizer, "
+                       "auto or a fraction of 0 to 1",
+                       text);
     s->offload = s->offload_frac > 0;
     return PT_OK;
 }
@@ -159,16 +164,18 @@ static enum pt_status limit_pipeline(struct planner_request *r, struct pt_error 
     struct planner_space *s = &r->space;
 
     if (lowest(&s->pp, 1) > stack->max_pp)
-        return pt_fail(err, PT_USAGE, NULL, 0, "--stack %s (%s) has no pipeline: --pp %"
-                       PRIu32 " is not possible, --pp 1 is; torchtitan, megatron and ptexec "
-                       "have one", stack->name, stack->what, lowest(&s->pp, 1));
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "--stack %s (%s) has no pipeline: --pp %" PRIu32
+                       " is not possible, --pp 1 is; torchtitan, megatron and ptexec "
+                       "have one",
+                       stack->name, stack->what, lowest(&s->pp, 1));
     if (stack->max_pp == 1)
         cap(&s->pp, 1, 1);
     return PT_OK;
 }
 
-/* Sharding gradients or weights under a pipeline: each micro-batch's backward adds to a gradient
- * that must be whole. */
+/* Sharding gradients or weights under a pipeline: each micro-batch's backward adds to a
+ * gradient that must be whole. */
 static enum pt_status limit_zero(struct planner_request *r, struct pt_error *err)
 {
     const struct planner_stack *stack = r->stack;
@@ -176,14 +183,17 @@ static enum pt_status limit_zero(struct planner_request *r, struct pt_error *err
     uint32_t zero = lowest(&s->zero, 0), pp = lowest(&s->pp, 1);
 
     s->zero_max_with_pp = stack->zero_max_with_pp;
-    if (s->pp.n > 0 && pp > 1 && stack->zero_max_with_pp > 0 && zero > stack->zero_max_with_pp)
-        return pt_fail(err, PT_USAGE, NULL, 0, "--zero %" PRIu32 " with --pp %" PRIu32
+    if (s->pp.n > 0 && pp > 1 && stack->zero_max_with_pp > 0 &&
+        zero > stack->zero_max_with_pp)
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "--zero %" PRIu32 " with --pp %" PRIu32
                        ": in --stack %s sharding gradients conflicts with adding them up "
-                       "over micro-batches; use --zero %" PRIu32 ", or --stack ptexec", zero, pp,
-                       stack->name, stack->zero_max_with_pp);
+                       "over micro-batches; use --zero %" PRIu32 ", or --stack ptexec",
+                       zero, pp, stack->name, stack->zero_max_with_pp);
     if (zero > stack->zero_max)
-        return pt_fail(err, PT_USAGE, NULL, 0, "--stack %s has no ZeRO-%" PRIu32
-                       "; use --zero %" PRIu32, stack->name, zero, stack->zero_max);
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "--stack %s has no ZeRO-%" PRIu32 "; use --zero %" PRIu32,
+                       stack->name, zero, stack->zero_max);
     if (stack->zero_max < 3)
         cap(&s->zero, 0, stack->zero_max);
     return PT_OK;
@@ -211,7 +221,8 @@ static enum pt_status limit_schedules(struct planner_request *r, struct pt_error
     if (kept.n == 0 && !listed(&s->schedule, PT_SCHEDULE_NONE))
         return pt_fail(err, PT_USAGE, NULL, 0, "--stack %s has no schedule %s; it has %s",
                        stack->name,
-                       pt_schedule_name((enum pt_schedule_kind)s->schedule.value[0]), names);
+                       pt_schedule_name((enum pt_schedule_kind)s->schedule.value[0]),
+                       names);
     if (listed(&s->schedule, PT_SCHEDULE_NONE))
         kept.value[kept.n++] = PT_SCHEDULE_NONE;
     s->schedule = kept;
@@ -225,14 +236,18 @@ static enum pt_status limit_others(struct planner_request *r, struct pt_error *e
 
     if (!stack->cp) {
         if (lowest(&s->cp, 1) > 1)
-            return pt_fail(err, PT_USAGE, NULL, 0, "--stack %s has no context parallelism; "
-                           "use --cp 1", stack->name);
+            return pt_fail(err, PT_USAGE, NULL, 0,
+                           "--stack %s has no context parallelism; "
+                           "use --cp 1",
+                           stack->name);
         cap(&s->cp, 1, 1);
     }
     if (!stack->ep) {
         if (lowest(&s->ep, 1) > 1)
-            return pt_fail(err, PT_USAGE, NULL, 0, "--stack %s has no expert parallelism; "
-                           "use --ep 1", stack->name);
+            return pt_fail(err, PT_USAGE, NULL, 0,
+                           "--stack %s has no expert parallelism; "
+                           "use --ep 1",
+                           stack->name);
         cap(&s->ep, 1, 1);
     }
     return PT_OK;

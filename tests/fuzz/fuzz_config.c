@@ -1,4 +1,5 @@
-/* A Hugging Face config.json: any bytes give a model that passes its check, or a sentence. */
+/* A Hugging Face config.json: any bytes give a model that passes its check, or a
+ * sentence. */
 #include "config.h"
 
 #include <stdint.h>

@@ -32,12 +32,12 @@ static void plan(int argc, char **argv)
     bool done;
 
     if (planner_options_parse(argc, argv, &given, &done, &err) == PT_OK) {
-        if (planner_request_init(&request, &given, dir != NULL ? dir : "profiles", &err) ==
-            PT_OK) {
+        if (planner_request_init(&request, &given, dir != NULL ? dir : "profiles",
+                                 &err) == PT_OK) {
             const struct pt_setup *s = &request.setup;
 
-            if (s->job.global_batch == 0 || s->job.seq == 0 || s->cluster.domain_gpus == 0 ||
-                pt_model_check(&s->model, &err) != PT_OK)
+            if (s->job.global_batch == 0 || s->job.seq == 0 ||
+                s->cluster.domain_gpus == 0 || pt_model_check(&s->model, &err) != PT_OK)
                 abort();
             planner_request_fini(&request);
             return;

@@ -38,11 +38,14 @@ static void check_cluster(const struct pt_cluster *c, const char *key)
     ck_assert_msg(c->node_gpus >= 1 && c->domain_gpus >= 1, "%s", key);
     ck_assert_msg(c->nic_bytes_per_s > 0 && c->host_mem_bytes > 1e9, "%s", key);
     ck_assert_msg(c->host_cores >= 1 && c->cpu_adam_params_per_s > 0, "%s", key);
-    ck_assert_msg(c->link.allreduce_bytes_per_s > 0 && c->link.allgather_bytes_per_s > 0 &&
-                  c->link.alltoall_bytes_per_s > 0 && c->link.p2p_bytes_per_s > 0 &&
-                  c->link.half_bytes > 0 && c->link.alpha_s > 0, "%s", key);
+    ck_assert_msg(c->link.allreduce_bytes_per_s > 0 &&
+                      c->link.allgather_bytes_per_s > 0 &&
+                      c->link.alltoall_bytes_per_s > 0 && c->link.p2p_bytes_per_s > 0 &&
+                      c->link.half_bytes > 0 && c->link.alpha_s > 0,
+                  "%s", key);
     ck_assert_msg(c->gpu.mem_bytes > 0 && c->gpu.mem_bytes <= c->gpu.smi_bytes &&
-                  c->gpu.family[0] != '\0', "%s", key);
+                      c->gpu.family[0] != '\0',
+                  "%s", key);
 }
 
 START_TEST(every_gpu_has_its_usual_node)
@@ -95,7 +98,8 @@ static void check_sources(const char *file)
 
             for (size_t k = 0; k < pt_csv_rows(sources); k++)
                 found = found || strcmp(pt_csv_field(sources, k, id), s) == 0;
-            ck_assert_msg(found, "%s: %s: source %s is not listed", file, key_of(csv, i), s);
+            ck_assert_msg(found, "%s: %s: source %s is not listed", file, key_of(csv, i),
+                          s);
         }
     }
     pt_csv_free(csv);
@@ -161,8 +165,8 @@ END_TEST
 static const struct {
     double gib;
     const char *key;
-} cards[] = { { 8, "V100-16" },  { 40, "A100-40-SXM4" },    { 79, "H100-80-SXM5" },
-              { 80, "H100-80-SXM5" }, { 81, "H100-94-NVL" }, { 141, "H200-141" } };
+} cards[] = { { 8, "V100-16" },       { 40, "A100-40-SXM4" }, { 79, "H100-80-SXM5" },
+              { 80, "H100-80-SXM5" }, { 81, "H100-94-NVL" },  { 141, "H200-141" } };
 
 START_TEST(memory_alone_gives_a_card)
 {
@@ -177,8 +181,8 @@ START_TEST(precisions_have_names)
     enum pt_precision p;
 
     for (int i = 0; i < PT_N_PRECISIONS; i++) {
-        ck_assert_int_eq(pt_precision_parse(pt_precision_name((enum pt_precision)i), &p,
-                                            &err), PT_OK);
+        ck_assert_int_eq(
+            pt_precision_parse(pt_precision_name((enum pt_precision)i), &p, &err), PT_OK);
         ck_assert_int_eq(p, i);
     }
     ck_assert_int_eq(pt_precision_parse("bf17", &p, &err), PT_USAGE);
@@ -197,8 +201,7 @@ int main(void)
     tcase_add_test(t, the_h100_in_si);
     tcase_add_test(t, a_domain_of_many_hosts_injects_through_all);
     tcase_add_test(t, unknown_keys_name_near_ones);
-    tcase_add_loop_test(t, memory_alone_gives_a_card, 0,
-                        N_ROWS(cards));
+    tcase_add_loop_test(t, memory_alone_gives_a_card, 0, N_ROWS(cards));
     tcase_add_test(t, precisions_have_names);
     suite_add_tcase(s, t);
     return unit_run(s);

@@ -1,4 +1,5 @@
-/* Validity: each rule says what is wrong, the numbers and the nearest valid values; splits; names. */
+/* Validity: each rule says what is wrong, the numbers and the nearest valid values;
+ * splits; names. */
 #include "config.h"
 
 #include <stddef.h>
@@ -9,9 +10,16 @@
 
 static struct pt_model gpt(uint32_t layers, uint32_t heads, uint32_t kv_heads)
 {
-    return (struct pt_model){ .layers = layers, .hidden = heads * 128, .ffn = heads * 512,
-                              .heads = heads, .kv_heads = kv_heads, .head_dim = 128,
-                              .vocab = 51200, .max_seq = 2048, .tied = true, .bias = true };
+    return (struct pt_model){ .layers = layers,
+                              .hidden = heads * 128,
+                              .ffn = heads * 512,
+                              .heads = heads,
+                              .kv_heads = kv_heads,
+                              .head_dim = 128,
+                              .vocab = 51200,
+                              .max_seq = 2048,
+                              .tied = true,
+                              .bias = true };
 }
 
 static struct pt_job job(uint32_t seq, uint32_t batch)
@@ -35,38 +43,68 @@ static const struct layout_case cases[] = {
     { .sentence = NULL },
     /* stages */
     { .layers = 30, .pp = 4 },
-    { .layers = 80, .pp = 16, .vpp = 2, .batch = 16,
+    { .layers = 80,
+      .pp = 16,
+      .vpp = 2,
+      .batch = 16,
       .sentence = "80 layers / (PP16 x VP2) is not whole; valid VP: 1, 5" },
     { .layers = 80, .pp = 16, .vpp = 5, .batch = 16 },
     { .layers = 126, .pp = 8, .vpp = 8, .batch = 8 },
-    { .layers = 80, .pp = 16, .vpp = 5, .batch = 24,
-      .sentence = "multiples of PP16, there are 24; nearest: 16 or 32 (global batch 16 or 32)" },
-    { .layers = 80, .pp = 16, .vpp = 5, .batch = 12,
+    { .layers = 80,
+      .pp = 16,
+      .vpp = 5,
+      .batch = 24,
+      .sentence =
+          "multiples of PP16, there are 24; nearest: 16 or 32 (global batch 16 or 32)" },
+    { .layers = 80,
+      .pp = 16,
+      .vpp = 5,
+      .batch = 12,
       .sentence = "there are 12; nearest: 16 (global batch 16), or VP 1" },
     { .layers = 70, .pp = 12, .batch = 12 },
     { .layers = 4, .pp = 8, .sentence = "8 pieces of 4 layers; at most 6" },
     { .layers = 6, .pp = 8 },
     { .vpp = 2, .sentence = "with PP 1 only VP 1" },
-    { .pp = 4, .vpp = 2, .schedule = PT_SCHEDULE_1F1B,
+    { .pp = 4,
+      .vpp = 2,
+      .schedule = PT_SCHEDULE_1F1B,
       .sentence = "schedule 1f1b has VP 1; VP is 2" },
-    { .pp = 4, .schedule = PT_SCHEDULE_ZB_V, .sentence = "schedule zb-v has VP 2; VP is 1" },
+    { .pp = 4,
+      .schedule = PT_SCHEDULE_ZB_V,
+      .sentence = "schedule zb-v has VP 2; VP is 1" },
     { .pp = 4, .vpp = 2, .schedule = PT_SCHEDULE_ZB_V },
     { .pp = 4, .schedule = PT_SCHEDULE_INTERLEAVED, .sentence = "VP of at least 2" },
     { .schedule = PT_SCHEDULE_GPIPE, .sentence = "needs PP of at least 2" },
     /* heads */
-    { .heads = 52, .tp = 8, .gpus = 8,
+    { .heads = 52,
+      .tp = 8,
+      .gpus = 8,
       .sentence = "TP 8 does not divide 52 heads; valid TP: 1, 2, 4, 13, 26, 52" },
-    { .heads = 52, .tp = 8, .gpus = 8, .ffn = 17920,
+    { .heads = 52,
+      .tp = 8,
+      .gpus = 8,
+      .ffn = 17920,
       .sentence = "52 (but 13, 26, 52 do not divide the feed-forward size)" },
-    { .heads = 64, .kv_heads = 8, .tp = 16, .gpus = 16,
+    { .heads = 64,
+      .kv_heads = 8,
+      .tp = 16,
+      .gpus = 16,
       .sentence = "TP 16 exceeds 8 kv heads; use TP 8, or --replicate-kv at a cost of" },
     { .heads = 64, .kv_heads = 8, .tp = 16, .gpus = 16, .replicate_kv = true },
-    { .heads = 24, .kv_heads = 6, .tp = 4, .gpus = 4,
+    { .heads = 24,
+      .kv_heads = 6,
+      .tp = 4,
+      .gpus = 4,
       .sentence = "TP 4 does not divide 6 kv heads; valid TP: 1, 2, 3, 6" },
-    { .heads = 32, .ffn = 11010, .tp = 4, .gpus = 4,
+    { .heads = 32,
+      .ffn = 11010,
+      .tp = 4,
+      .gpus = 4,
       .sentence = "TP 4 does not divide the feed-forward size 11010; valid TP: 1, 2" },
     /* GPUs */
-    { .tp = 2, .pp = 8, .gpus = 8,
+    { .tp = 2,
+      .pp = 8,
+      .gpus = 8,
       .sentence = "TP2 x PP8 x CP1 needs 16 GPUs, there are 8; TP2 x PP4 x CP1 fits" },
     { .tp = 2, .pp = 2, .dp = 4, .gpus = 8, .sentence = "DP2 fits" },
     { .tp = 16, .gpus = 8, .sentence = "TP x CP must be at most 8" },
@@ -74,34 +112,53 @@ static const struct layout_case cases[] = {
     { .dp = 0, .cp = 1048577, .sentence = "cp is 1048577" },
     { .tp = 32, .pp = 32, .dp = 4096, .gpus = 0, .batch = 4096, .sentence = "more than" },
     /* batch */
-    { .batch = 24, .dp = 16,
-      .sentence = "global batch 24 mod (micro-batch 1 x DP 16) = 8; nearest global batch: 16 or "
-                  "32, or DP 8, 12, 24" },
+    { .batch = 24,
+      .dp = 16,
+      .sentence =
+          "global batch 24 mod (micro-batch 1 x DP 16) = 8; nearest global batch: 16 or "
+          "32, or DP 8, 12, 24" },
     { .batch = 4, .dp = 8, .sentence = "less than micro-batch 1 x DP 8 = 8" },
     { .batch = 4, .pp = 16 },
     /* sequence */
-    { .seq = 10001, .cp = 8, .sentence = "multiple of 16, 2 x CP; nearest: 10000 or 10016" },
+    { .seq = 10001,
+      .cp = 8,
+      .sentence = "multiple of 16, 2 x CP; nearest: 10000 or 10016" },
     { .seq = 10016, .cp = 8 },
     { .seq = 10, .cp = 8, .sentence = "nearest: 16" },
-    { .seq = 1002, .tp = 4, .sp = true,
+    { .seq = 1002,
+      .tp = 4,
+      .sp = true,
       .sentence = "multiple of 4, TP (sequence parallel); nearest: 1000 or 1004" },
     { .seq = 1002, .tp = 4 },
     { .seq = 48, .tp = 4, .cp = 4, .sp = true },
     { .seq = 24, .tp = 4, .cp = 4, .sp = true, .sentence = "multiple of 16" },
     { .heads = 30, .seq = 36, .tp = 3, .cp = 6, .sp = true },
-    { .heads = 30, .seq = 18, .tp = 3, .cp = 6, .sp = true, .sentence = "multiple of 36" },
+    { .heads = 30,
+      .seq = 18,
+      .tp = 3,
+      .cp = 6,
+      .sp = true,
+      .sentence = "multiple of 36" },
     /* experts */
     { .ep = 2, .dp = 2, .sentence = "the model has no experts" },
-    { .experts = 64, .ep = 6, .dp = 6,
+    { .experts = 64,
+      .ep = 6,
+      .dp = 6,
       .sentence = "EP 6 does not divide 64 experts; valid EP: 1, 2, 4, 8, 16, 32, 64" },
-    { .experts = 64, .ep = 16, .dp = 8,
+    { .experts = 64,
+      .ep = 16,
+      .dp = 8,
       .sentence = "DP8 x CP1 x TP1 = 8 ranks of a stage; valid EP: 1, 2, 4, 8" },
     { .experts = 64, .ep = 16, .dp = 8, .tp = 2 },
     /* ZeRO */
     { .zero = 4, .sentence = "ZeRO 4 does not exist" },
-    { .zero = 1, .dp = 12, .zero_group = 8, .batch = 12,
-      .sentence = "ZeRO group of 8 ranks does not divide DP12 x CP1 = 12; valid: 1, 2, 3, 4, 6, "
-                  "12" },
+    { .zero = 1,
+      .dp = 12,
+      .zero_group = 8,
+      .batch = 12,
+      .sentence =
+          "ZeRO group of 8 ranks does not divide DP12 x CP1 = 12; valid: 1, 2, 3, 4, 6, "
+          "12" },
     { .zero = 1, .dp = 12, .zero_group = 4, .batch = 12 },
     { .zero = 3, .pp = 4 },
 };
@@ -113,14 +170,21 @@ static uint32_t at_least_1(uint32_t n)
 
 static enum pt_status check(const struct layout_case *c, struct pt_error *err)
 {
-    struct pt_model m = gpt(c->layers > 0 ? c->layers : 32, c->heads > 0 ? c->heads : 32, 0);
+    struct pt_model m =
+        gpt(c->layers > 0 ? c->layers : 32, c->heads > 0 ? c->heads : 32, 0);
     uint32_t dp = at_least_1(c->dp), pp = at_least_1(c->pp), vpp = at_least_1(c->vpp);
     struct pt_job j = job(c->seq > 0 ? c->seq : 2048, c->batch > 0 ? c->batch : dp * pp);
-    struct pt_layout l = { .tp = at_least_1(c->tp), .pp = pp, .vpp = vpp,
-                           .cp = at_least_1(c->cp), .ep = at_least_1(c->ep), .dp = dp,
-                           .zero = c->zero, .zero_group = c->zero_group,
+    struct pt_layout l = { .tp = at_least_1(c->tp),
+                           .pp = pp,
+                           .vpp = vpp,
+                           .cp = at_least_1(c->cp),
+                           .ep = at_least_1(c->ep),
+                           .dp = dp,
+                           .zero = c->zero,
+                           .zero_group = c->zero_group,
                            .micro_batch = at_least_1(c->micro_batch),
-                           .sequence_parallel = c->sp, .replicate_kv = c->replicate_kv };
+                           .sequence_parallel = c->sp,
+                           .replicate_kv = c->replicate_kv };
 
     m.kv_heads = c->kv_heads > 0 ? c->kv_heads : m.heads;
     if (c->ffn > 0)
@@ -156,8 +220,14 @@ START_TEST(hand_made_chunks_may_be_uneven)
 {
     struct pt_model m = gpt(61, 32, 32);
     struct pt_job j = job(2048, 16);
-    struct pt_layout l = { .tp = 1, .pp = 2, .vpp = 8, .cp = 1, .ep = 1, .dp = 1,
-                           .micro_batch = 1, .schedule = PT_SCHEDULE_INTERLEAVED };
+    struct pt_layout l = { .tp = 1,
+                           .pp = 2,
+                           .vpp = 8,
+                           .cp = 1,
+                           .ep = 1,
+                           .dp = 1,
+                           .micro_batch = 1,
+                           .schedule = PT_SCHEDULE_INTERLEAVED };
 
     ck_assert_int_eq(pt_layout_check(&m, &j, &l, 2, NULL), PT_USAGE);
     l.uneven_chunks = true;
@@ -169,7 +239,7 @@ static const struct {
     uint32_t layers, dense, pp, vpp;
     enum pt_schedule_kind schedule;
     bool slots;
-    uint32_t want[8];  /* layers in model order */
+    uint32_t want[8]; /* layers in model order */
 } splits[] = {
     { 30, 30, 4, 1, PT_SCHEDULE_1F1B, false, { 8, 8, 7, 7 } },
     { 30, 30, 4, 1, PT_SCHEDULE_1F1B, true, { 7, 8, 8, 7 } },
@@ -184,7 +254,8 @@ static const struct {
 START_TEST(even_splits)
 {
     struct pt_model m = gpt(splits[_i].layers, 8, 8);
-    struct pt_layout l = { .pp = splits[_i].pp, .vpp = splits[_i].vpp,
+    struct pt_layout l = { .pp = splits[_i].pp,
+                           .vpp = splits[_i].vpp,
                            .schedule = splits[_i].schedule,
                            .recompute = PT_RECOMPUTE_FULL };
     struct pt_split split;
@@ -233,8 +304,9 @@ END_TEST
 
 START_TEST(groups_and_micro_batches)
 {
-    struct pt_layout l = { .tp = 4, .pp = 2, .cp = 2, .dp = 8, .ep = 8, .micro_batch = 2,
-                           .zero = 1 };
+    struct pt_layout l = {
+        .tp = 4, .pp = 2, .cp = 2, .dp = 8, .ep = 8, .micro_batch = 2, .zero = 1
+    };
     struct pt_job j = job(2048, 128);
 
     ck_assert_uint_eq(pt_micro_batches(&j, &l), 8);
@@ -257,20 +329,23 @@ START_TEST(names_go_both_ways)
     enum pt_recompute mode;
 
     for (int i = 0; i < PT_N_SCHEDULES; i++) {
-        ck_assert_int_eq(pt_schedule_parse(pt_schedule_name((enum pt_schedule_kind)i), &kind,
-                                           &err), PT_OK);
+        ck_assert_int_eq(
+            pt_schedule_parse(pt_schedule_name((enum pt_schedule_kind)i), &kind, &err),
+            PT_OK);
         ck_assert_int_eq(kind, i);
     }
     for (int i = 0; i < PT_N_RECOMPUTES; i++) {
-        ck_assert_int_eq(pt_recompute_parse(pt_recompute_name((enum pt_recompute)i), &mode,
-                                            &err), PT_OK);
+        ck_assert_int_eq(
+            pt_recompute_parse(pt_recompute_name((enum pt_recompute)i), &mode, &err),
+            PT_OK);
         ck_assert_int_eq(mode, i);
     }
     ck_assert_int_eq(pt_schedule_parse("interleaved-1F1B", &kind, &err), PT_OK);
     ck_assert_int_eq(kind, PT_SCHEDULE_INTERLEAVED);
     ck_assert_int_eq(pt_schedule_parse("2f2b", &kind, &err), PT_USAGE);
-    ck_assert_msg(strstr(err.text, "'2f2b' is not a schedule; valid: none, gpipe, 1f1b") != NULL,
-                  "%s", err.text);
+    ck_assert_msg(
+        strstr(err.text, "'2f2b' is not a schedule; valid: none, gpipe, 1f1b") != NULL,
+        "%s", err.text);
 }
 END_TEST
 
@@ -280,9 +355,9 @@ static const struct {
     enum pt_optimizer optimizer;
     double bytes;
 } policies[] = {
-    { PT_BF16, PT_OPT_ADAM, 16 }, { PT_FP16, PT_OPT_ADAM, 16 }, { PT_FP8, PT_OPT_ADAM, 16 },
-    { PT_FP32, PT_OPT_ADAM, 16 }, { PT_BF16, PT_OPT_ADAM8BIT, 10 },
-    { PT_BF16, PT_OPT_SGD, 12 },
+    { PT_BF16, PT_OPT_ADAM, 16 },     { PT_FP16, PT_OPT_ADAM, 16 },
+    { PT_FP8, PT_OPT_ADAM, 16 },      { PT_FP32, PT_OPT_ADAM, 16 },
+    { PT_BF16, PT_OPT_ADAM8BIT, 10 }, { PT_BF16, PT_OPT_SGD, 12 },
 };
 
 START_TEST(bytes_per_parameter)

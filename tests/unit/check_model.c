@@ -48,16 +48,17 @@ START_TEST(every_preset_weighs_what_was_published)
         struct pt_params params;
         struct pt_model m;
 
-        ck_assert_msg(pt_model_preset(profiles(), name, &m, &err) == PT_OK, "%s: %s", name,
-                      err.text);
+        ck_assert_msg(pt_model_preset(profiles(), name, &m, &err) == PT_OK, "%s: %s",
+                      name, err.text);
         pt_model_params(&m, &params);
         ck_assert_msg(params.total == strtoull(cell(csv, i, "params_computed"), NULL, 10),
                       "%s: %llu, not %s", name, (unsigned long long)params.total,
                       cell(csv, i, "params_computed"));
         ck_assert_msg(params.active ==
-                      strtoull(cell(csv, i, "active_params_computed"), NULL, 10), "%s",
-                      name);
-        /* mixtral-8x22B: the publisher's vocabulary differs between two of its configs. */
+                          strtoull(cell(csv, i, "active_params_computed"), NULL, 10),
+                      "%s", name);
+        /* mixtral-8x22B: the publisher's vocabulary differs between two of its configs.
+         */
         if (published[0] != '\0' && strcmp(name, "mixtral-8x22B") != 0) {
             ck_assert_msg(params.total == strtoull(published, NULL, 10), "%s", name);
             exact++;
@@ -71,12 +72,18 @@ END_TEST
 static const struct {
     const char *typed, *preset;
 } aliases[] = {
-    { "llama2-7B", "llama2-7B" },     { "LLAMA2-7b", "llama2-7B" },
-    { "llama_2_7b", "llama2-7B" },    { "meta-llama/Llama-2-7b-hf", "llama2-7B" },
-    { "gpt3-175B", "gpt3-175B" },     { "GPT3", "gpt3-175B" },
-    { "gpt3-1.3b", "gpt3-1.3B" },     { "gpt2", "gpt2-124M" },
-    { "gpt2-xl", "gpt2-1.5B" },       { "Qwen/Qwen2.5-7B", "qwen2.5-7B" },
-    { "deepseek-v3", "deepseek-v3-671B" }, { "mixtral", "mixtral-8x7B" },
+    { "llama2-7B", "llama2-7B" },
+    { "LLAMA2-7b", "llama2-7B" },
+    { "llama_2_7b", "llama2-7B" },
+    { "meta-llama/Llama-2-7b-hf", "llama2-7B" },
+    { "gpt3-175B", "gpt3-175B" },
+    { "GPT3", "gpt3-175B" },
+    { "gpt3-1.3b", "gpt3-1.3B" },
+    { "gpt2", "gpt2-124M" },
+    { "gpt2-xl", "gpt2-1.5B" },
+    { "Qwen/Qwen2.5-7B", "qwen2.5-7B" },
+    { "deepseek-v3", "deepseek-v3-671B" },
+    { "mixtral", "mixtral-8x7B" },
 };
 
 START_TEST(a_preset_answers_to_its_common_names)
@@ -101,7 +108,8 @@ START_TEST(an_unknown_preset_names_near_ones)
 }
 END_TEST
 
-/* The rule is one formula; it meets 43 of the 48 rows exactly, and no row is off by 8%. */
+/* The rule is one formula; it meets 43 of the 48 rows exactly, and no row is off by 8%.
+ */
 START_TEST(synthesis_reproduces_the_reference_shapes)
 {
     struct pt_csv *csv = table("shape_synth.csv");
@@ -116,7 +124,8 @@ START_TEST(synthesis_reproduces_the_reference_shapes)
 
         ck_assert_int_eq(pt_model_synthesise((uint64_t)llround(target),
                                              llama ? PT_STYLE_LLAMA : PT_STYLE_GPT, &m,
-                                             &err), PT_OK);
+                                             &err),
+                         PT_OK);
         pt_model_params(&m, &params);
         total = (double)params.total;
         ck_assert_msg(fabs(total / target - 1) < 0.08, "%g is %g", target, total);
@@ -158,8 +167,17 @@ START_TEST(ten_billion_is_48_layers_of_4096)
 END_TEST
 
 static const struct pt_model sound = {
-    .name = "test", .layers = 2, .hidden = 64, .ffn = 256, .heads = 4, .kv_heads = 4,
-    .head_dim = 16, .vocab = 100, .max_seq = 32, .tied = true, .bias = true,
+    .name = "test",
+    .layers = 2,
+    .hidden = 64,
+    .ffn = 256,
+    .heads = 4,
+    .kv_heads = 4,
+    .head_dim = 16,
+    .vocab = 100,
+    .max_seq = 32,
+    .tied = true,
+    .bias = true,
 };
 
 static const struct {
@@ -211,7 +229,8 @@ START_TEST(flop_of_a_gpt)
 
     ck_assert_double_eq_tol(pt_model_flop(&sound, 32, false), linear + 2 * 4 * s * s * h,
                             1);
-    ck_assert_double_eq_tol(pt_model_flop(&sound, 32, true), linear + 2 * 2 * s * s * h, 1);
+    ck_assert_double_eq_tol(pt_model_flop(&sound, 32, true), linear + 2 * 2 * s * s * h,
+                            1);
 }
 END_TEST
 
@@ -230,13 +249,11 @@ int main(void)
     TCase *t = tcase_create("model");
 
     tcase_add_test(t, every_preset_weighs_what_was_published);
-    tcase_add_loop_test(t, a_preset_answers_to_its_common_names, 0,
-                        N_ROWS(aliases));
+    tcase_add_loop_test(t, a_preset_answers_to_its_common_names, 0, N_ROWS(aliases));
     tcase_add_test(t, an_unknown_preset_names_near_ones);
     tcase_add_test(t, synthesis_reproduces_the_reference_shapes);
     tcase_add_test(t, ten_billion_is_48_layers_of_4096);
-    tcase_add_loop_test(t, a_contradiction_is_a_sentence, 0,
-                        N_ROWS(contradictions));
+    tcase_add_loop_test(t, a_contradiction_is_a_sentence, 0, N_ROWS(contradictions));
     tcase_add_test(t, huge_sizes_do_not_wrap);
     tcase_add_test(t, flop_of_a_gpt);
     tcase_add_test(t, vocabulary_is_padded);
