@@ -192,7 +192,7 @@ static enum pt_status write_summary(const struct planner_report *r, struct pt_er
 
     if (st != PT_OK)
         return st;
-    planner_summary(out.f, r->setup, r->result, r->assumed);
+    planner_summary(out.f, r->setup, r->result, r->assumed, r->hints);
     if (r->result->n > 1)
         planner_top_table(out.f, r->result);
     st = pt_outfile_commit(&out, err);

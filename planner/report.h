@@ -14,8 +14,8 @@ struct planner_report {
     const struct pt_setup *setup;
     const struct planner_space *space;
     const struct planner_options *options;
-    const struct planner_result *result; /* n >= 1 */
-    const struct planner_notes *assumed; /* may be NULL */
+    const struct planner_result *result;         /* n >= 1 */
+    const struct planner_notes *assumed, *hints; /* may be NULL */
     FILE *notes; /* where a sentence goes when gnuplot is missing; may be NULL */
 };
 

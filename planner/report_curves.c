@@ -68,14 +68,14 @@ void planner_pareto(const struct planner_report *r, struct planner_curve *curve)
     fill(&p, r->result->plan[0].memory.limit_bytes, &r->result->plan[0]);
     p.chosen = true;
     curve->point[curve->n++] = p;
-    limit = 0.96 * p.device_bytes;
-    while (curve->n < 16) {
+    limit = 0.95 * p.device_bytes;
+    while (curve->n < 12) {
         memset(&p, 0, sizeof(p));
         setup.cluster.mem_limit_bytes = limit;
-        if (!best_of(r, &setup, &space, CURVE_SECONDS / 16, limit, &p))
+        if (!best_of(r, &setup, &space, CURVE_SECONDS / 12, limit, &p))
             break;
         curve->point[curve->n++] = p;
-        limit = 0.94 * fmin(limit, p.device_bytes);
+        limit = 0.9 * fmin(limit, p.device_bytes);
     }
 }
 

@@ -182,7 +182,7 @@ static enum pt_status summary(const struct planner_report *r, FILE *f,
 
     if (memory == NULL)
         return pt_fail_memory(err);
-    planner_summary(memory, r->setup, r->result, r->assumed);
+    planner_summary(memory, r->setup, r->result, r->assumed, r->hints);
     if (fclose(memory) != 0) {
         free(text);
         return pt_fail_memory(err);

@@ -119,7 +119,8 @@ static enum pt_status step_script(const struct planner_report *r, struct pt_erro
 {
     uint32_t rows = r->result->n < 10 ? r->result->n : 10;
     struct planner_slice slice[PLANNER_N_SLICES];
-    double most[PLANNER_N_SLICES] = { 0 }, longest = 0;
+    double most[PLANNER_N_SLICES] = { 0 }, longest = 0, widest = 0;
+    char label[96];
     struct pt_outfile out;
     enum pt_status st = begin(r, "step.gp", &out, err);
     char sum[512] = "0";
@@ -132,15 +133,18 @@ static enum pt_status step_script(const struct planner_report *r, struct pt_erro
         for (unsigned k = 0; k < PLANNER_N_SLICES; k++)
             most[k] = fmax(most[k], slice[k].s);
         longest = fmax(longest, r->result->plan[i].step.step_s);
+        widest = fmax(widest, (double)strlen(planner_short_label(label, sizeof(label),
+                                                                 &r->result->plan[i])));
     }
     fprintf(out.f,
             "set title \"Where a step's time goes: the best %u plan%s\"\n"
             "set xlabel \"seconds per step\"\nset yrange [%.6g:0.4]\n"
             "set xrange [0:%.6g]\nunset grid\nset grid xtics lc rgb \"#E0E0E0\" lt 1\n"
             "set style fill solid 0.92 border lc rgb \"white\"\nset border 1\n"
-            "set ytics scale 0 font \",11\"\n",
-            rows, rows == 1 ? "" : "s", rows + 0.6, 1.12 * longest);
-    plot(out.f, "step", 170 + 42 * (int)rows);
+            "set ytics scale 0 font \",11\"\nset lmargin %.0f\n"
+            "set key outside bottom center horizontal maxrows 2\n",
+            rows, rows == 1 ? "" : "s", rows + 0.6, 1.13 * longest, 2 + 0.74 * widest);
+    plot(out.f, "step", 200 + 42 * (int)rows);
     for (unsigned k = 0; k < PLANNER_N_SLICES; k++) {
         char before[512];
 
@@ -161,10 +165,10 @@ static enum pt_status step_script(const struct planner_report *r, struct pt_erro
     fprintf(
         out.f,
         ", \\\n  \"plans.csv\" every ::0::%u using (column(\"step_time_s\")):"
-        "(column(\"rank\")):(sprintf(\"%%.4g s\", column(\"step_time_s\"))) with labels "
+        "(column(\"rank\")):(sprintf(\"%%.2f s\", column(\"step_time_s\"))) with labels "
         "left offset 0.5,0 font \",11\" textcolor rgb \"#303030\" notitle\n",
         rows - 1);
-    return end(&out, "step", 170 + 42 * (int)rows, err);
+    return end(&out, "step", 200 + 42 * (int)rows, err);
 }
 
 static enum pt_status pareto_script(const struct planner_report *r,
@@ -207,12 +211,13 @@ static enum pt_status pareto_script(const struct planner_report *r,
         "  \"pareto.csv\" using (column(\"chosen\") > 0 ? column(\"mem_device_GiB\") : "
         "NaN):(column(\"step_time_s\")) with points pt 7 ps 1.6 lc rgb \"#D55E00\" title "
         "\"this plan\", \\\n"
-        "  \"pareto.csv\" every %u using (column(\"mem_device_GiB\")):"
+        "  \"pareto.csv\" every %u::%u using (column(\"mem_device_GiB\")):"
         "(column(\"step_time_s\")):(stringcolumn(\"layout\")) with labels left rotate by "
         "28 offset 0.4,0.6 font \",9\" textcolor rgb \"#606060\" notitle\n",
         curve->n > 9   ? 3u
         : curve->n > 5 ? 2u
-                       : 1u);
+                       : 1u,
+        curve->n > 1 ? 1u : 0u); /* not the chosen one: it stands at the limit */
     return end(&out, "pareto", 480, err);
 }
 

@@ -96,15 +96,47 @@ static enum pt_status resolve(struct planner_given *given, struct planner_reques
 
 /* --- outputs --- */
 
+/* Offloading is off unless asked for. Where the plan pays for memory, with recomputation
+ * or by sharding more than the optimizer, or is nearly full, it is worth a look. */
+static void hint_offload(const struct planner_request *r, const struct pt_plan *best,
+                         struct planner_notes *hints)
+{
+    struct planner_space space = r->space;
+    struct planner_options options = r->search;
+    struct pt_error ignored = PT_ERROR_INIT;
+    struct planner_result result;
+
+    memset(&result, 0, sizeof(result));
+    if (space.offload ||
+        (best->layout.recompute == PT_RECOMPUTE_NONE && best->layout.zero < 2 &&
+         best->memory.device_bytes < 0.97 * best->memory.limit_bytes))
+        return;
+    space.offload = true;
+    space.offload_frac = -1;
+    options.top = 1;
+    (void)planner_search(&r->setup, &space, &options, &result, &ignored);
+    if (result.n > 0 && result.plan[0].step.step_s < 0.995 * best->step.step_s)
+        planner_note(
+            hints,
+            "--offload auto would take %.1f%% less time (%.0f%% of the optimizer on "
+            "the host)",
+            100 * (1 - result.plan[0].step.step_s / best->step.step_s),
+            100 * planner_offload_share(&result.plan[0].split));
+    planner_result_fini(&result);
+}
+
 static enum pt_status outputs(const struct planner_request *r,
                               struct planner_result *result, FILE *out, FILE *notes,
                               struct pt_error *err)
 {
     uint32_t found = result->n, listed = r->search.top;
+    struct planner_notes hints = { 0 };
     const struct planner_report report = { r->report, &r->setup,   &r->space, &r->search,
-                                           result,    &r->assumed, notes };
+                                           result,    &r->assumed, &hints,    notes };
     enum pt_status st = PT_OK;
 
+    if (r->format == PLANNER_TEXT)
+        hint_offload(r, &result->plan[0], &hints);
     if (r->report != NULL && (st = planner_report_write(&report, err)))
         return st;
     if (r->output != NULL && (st = pt_plan_write(r->output, &result->plan[0], err)))
@@ -112,7 +144,7 @@ static enum pt_status outputs(const struct planner_request *r,
     if (r->output != NULL && !strcmp(r->output, "-"))
         return PT_OK; /* standard output holds the plan, and nothing else */
     if (r->format == PLANNER_TEXT) {
-        planner_summary(out, &r->setup, result, &r->assumed);
+        planner_summary(out, &r->setup, result, &r->assumed, &hints);
         result->n = listed < found ? listed : found;
         if (result->n > 1)
             planner_top_table(out, result);

@@ -286,7 +286,8 @@ static void assumed_lines(FILE *f, const struct planner_notes *assumed)
 
 void planner_summary(FILE *f, const struct pt_setup *setup,
                      const struct planner_result *result,
-                     const struct planner_notes *assumed)
+                     const struct planner_notes *assumed,
+                     const struct planner_notes *hints)
 {
     const struct pt_plan *plan = &result->plan[0];
     char text[512];
@@ -305,6 +306,8 @@ void planner_summary(FILE *f, const struct pt_setup *setup,
     speed_lines(f, setup, plan);
     volume_lines(f, plan);
     proof_lines(f, result);
+    for (unsigned i = 0; hints != NULL && i < hints->n; i++)
+        planner_paragraph(f, i == 0 ? "hint" : "", "%s", hints->text[i]);
     fprintf(f, "\n%s\n", planner_log_line(text, sizeof(text), plan));
 }
 

@@ -16,10 +16,12 @@ struct planner_notes {
 void planner_note(struct planner_notes *notes, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The best plan of a result (n >= 1), with the runner-up when the result holds it. */
+/* The best plan of a result (n >= 1), with the runner-up when the result holds it. Notes
+ * may be NULL. */
 void planner_summary(FILE *f, const struct pt_setup *setup,
                      const struct planner_result *result,
-                     const struct planner_notes *assumed);
+                     const struct planner_notes *assumed,
+                     const struct planner_notes *hints);
 /* One row per plan, for --top. */
 void planner_top_table(FILE *f, const struct planner_result *result);
 

@@ -12,3 +12,4 @@ EXTRA_DIST += tests/golden/ptplan-bad-input.txt
 cli_tests += %reldir%/outputs.sh
 cli_tests += %reldir%/capacity.sh
 cli_tests += %reldir%/report.sh
+cli_tests += %reldir%/user-case.sh
