@@ -3,6 +3,7 @@
 #ifndef PT_EXEC_ARENA_H
 #define PT_EXEC_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,6 +33,7 @@ struct exec_arena {
     size_t in_use[EXEC_N_USES], total, peak; /* requested bytes; without EXEC_USE_CONTROL */
     size_t peak_use[EXEC_N_USES];            /* of each use, at its own time */
     size_t at_peak[EXEC_N_USES];             /* of each use, when the total peaked */
+    bool damaged; /* a block's guard was overwritten: a bug */
 };
 
 /* The memory behind base belongs to the caller and is not touched until allocated. */

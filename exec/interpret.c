@@ -316,6 +316,8 @@ enum pt_status exec_step(struct exec_stage *s, uint64_t step, bool stop_asked,
         if (st == PT_OK)
             st = collect(s, false, err);
     }
+    if (st == PT_OK && (s->env.arena.damaged || s->host.damaged))
+        return pt_fail(err, PT_BUG, NULL, 0, "a block of the arena was overwritten");
     return st;
 }
 

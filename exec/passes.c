@@ -76,6 +76,12 @@ void exec_flight_done(struct exec_stage *s, uint32_t chunk, uint32_t mb)
         exec_flight_free(s, chunk, mb);
 }
 
+static void tick(struct exec_stage *s)
+{
+    if (s->heartbeat != NULL)
+        s->heartbeat(s->heartbeat_arg, NULL);
+}
+
 static void drop(struct exec_stage *s, float **p)
 {
     exec_release(&s->env.arena, *p);
@@ -148,6 +154,7 @@ static enum pt_status forward_layer(struct exec_stage *s, struct exec_piece *p,
     if (keep == EXEC_KEEP_INPUT)
         exec_saved_free(&s->env, &f->saved[l]);
     exec_held_drop(s, h);
+    tick(s);
     return st;
 }
 
@@ -276,6 +283,7 @@ static enum pt_status backward_layer(struct exec_stage *s, struct exec_piece *p,
                                        &f->saved[l], &f->pending[l], f->dy[l], err);
     exec_held_drop(s, h);
     drop(s, &f->x[l]);
+    tick(s);
     return st;
 }
 

@@ -22,6 +22,16 @@
 enum exec_rank_phase { EXEC_STARTING, EXEC_RUNNING, EXEC_DONE, EXEC_FAILED };
 
 /* What a rank is doing, for messages and the watchdog. Written by its owner only. */
+/* What a rank measured, for the summary. Valid when its phase is EXEC_DONE. */
+struct exec_report {
+    double step_s;           /* mean over the steps after the first (the only one: that) */
+    double busy_s, span_s;   /* of the last step: its passes; first forward to last backward */
+    double peak_bytes, host_peak_bytes, copied_bytes;
+    struct exec_traffic traffic; /* of one step */
+    uint64_t steps;          /* done */
+    double loss;
+};
+
 struct exec_rank_status {
     _Atomic uint32_t doorbell, sleeping;
     _Atomic uint32_t phase;      /* enum exec_rank_phase */
@@ -32,6 +42,7 @@ struct exec_rank_status {
     _Atomic uint32_t now_what, now_dim, now_peer, last_what, last_dim, last_peer;
     _Atomic uint64_t now_n, now_seq, last_n, last_seq;
     struct pt_error error;       /* valid when phase is EXEC_FAILED */
+    struct exec_report report;
 };
 
 /* One collective as its member posted it. */

@@ -83,7 +83,8 @@ struct exec_stage {
     struct exec_held *reducing; /* ZeRO-2 and 3: the reduction that may still run */
     bool fuse_head; /* of the FORWARD at hand: its head's backward belongs to it */
     struct exec_record *record; /* of the step's instructions, owned */
-    void (*heartbeat)(void *arg, const struct pt_instr *at); /* may be NULL */
+    /* Called at every instruction, and with NULL at every layer; may be NULL. */
+    void (*heartbeat)(void *arg, const struct pt_instr *at);
     void *heartbeat_arg;
 };
 

@@ -1,0 +1,185 @@
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exec/data.h"
+#include "exec/launch.h"
+#include "exec/rank.h"
+#include "exec/stage.h"
+#include "exec/summary.h"
+#include "libpt/cli.h"
+
+static struct exec_options o;
+static bool dry_run;
+static const struct pt_opt opts[] = {
+    { PT_OPT_GROUP, 0, "Run", NULL, NULL, NULL, NULL },
+    { PT_OPT_STR, 'd', "data", "SPEC", NULL,
+      "training tokens: text:FILE, llmc:FILE, nanogpt:FILE, megatron:PATH or FILE", &o.data },
+    { PT_OPT_U64, 'n', "steps", "N", "100", "optimizer steps", &o.steps, .lo = 1, .hi = 1e9 },
+    { PT_OPT_U64, 's', "seed", "N", NULL, "of weights and sample order; default: the plan's",
+      &o.seed, &o.seed_given },
+    { PT_OPT_FLAG, 0, "dry-run", NULL, NULL,
+      "print ranks, groups, memory and first instructions, train nothing", &dry_run },
+    { PT_OPT_GROUP, 0, "Optimizer (AdamW)", NULL, NULL, NULL, NULL },
+    { PT_OPT_NUMBER, 0, "lr", "RATE", NULL,
+      "peak learning rate; default: by the number of parameters", &o.optimizer.lr, &o.lr_given,
+      .lo = 0, .hi = 10 },
+    { PT_OPT_STR, 0, "lr-schedule", "NAME", "cosine", "cosine, linear or constant",
+      &o.lr_schedule, .choices = "cosine|linear|constant" },
+    { PT_OPT_FRACTION, 0, "min-lr", "FRACTION", "10%", "end of the decay, of the peak",
+      &o.optimizer.min_lr_frac },
+    { PT_OPT_U64, 0, "warmup", "N", NULL, "steps of linear warm-up; default: a tenth of --steps",
+      &o.optimizer.warmup, &o.warmup_given, .lo = 0, .hi = 1e9 },
+    { PT_OPT_U64, 0, "decay-steps", "N", NULL, "where the decay ends; default: --steps",
+      &o.optimizer.decay_steps, &o.decay_given, .lo = 1, .hi = 1e9 },
+    { PT_OPT_STR, 0, "lr-scaling", "RULE", "none",
+      "scale --lr by the global batch over --reference-batch: none, linear or sqrt",
+      &o.lr_scaling, .choices = "none|linear|sqrt" },
+    { PT_OPT_U64, 0, "reference-batch", "N", NULL, "sequences that --lr was made for",
+      &o.reference_batch, .lo = 1, .hi = 1e9 },
+    { PT_OPT_NUMBER, 0, "beta1", "X", "0.9", "of the first moment", &o.optimizer.beta1, .lo = 0,
+      .hi = 0.999999 },
+    { PT_OPT_NUMBER, 0, "beta2", "X", "0.95", "of the second moment", &o.optimizer.beta2,
+      .lo = 0, .hi = 0.999999 },
+    { PT_OPT_NUMBER, 0, "eps", "X", "1e-8", "added to the denominator", &o.optimizer.eps,
+      .lo = 1e-30, .hi = 1 },
+    { PT_OPT_NUMBER, 0, "weight-decay", "X", "0.1", "of matrices; norms and biases have none",
+      &o.optimizer.weight_decay, .lo = 0, .hi = 10 },
+    { PT_OPT_NUMBER, 0, "clip", "NORM", "1", "largest global gradient norm; 0: no clipping",
+      &o.optimizer.clip, .lo = 0, .hi = 1e9 },
+    { PT_OPT_GROUP, 0, "Output", NULL, NULL, NULL, NULL },
+    { PT_OPT_STR, 'm', "metrics", "FILE.csv", NULL, "a row per step", &o.metrics },
+    { PT_OPT_U64, 0, "log-every", "N", "1", "steps between progress lines", &o.log_every,
+      .lo = 1, .hi = 1e9 },
+    { PT_OPT_FLAG, 'q', "quiet", NULL, NULL, "no progress and no summary", &o.quiet },
+    { PT_OPT_GROUP, 0, "Machine", NULL, NULL, NULL, NULL },
+    { PT_OPT_U64, 't', "threads", "N", "1", "threads of the matrix products, per rank",
+      &o.threads, .lo = 1, .hi = 1024 },
+    { PT_OPT_STR, 0, "isa", "NAME", NULL, "kernels for: avx512, avx2 or base; default: the best",
+      &o.isa, .choices = "avx512|avx2|base" },
+    { PT_OPT_SECONDS, 0, "watchdog", "TIME", "60s",
+      "end a run that makes no progress for so long; 0: never", &o.watchdog_s },
+};
+static const struct pt_cli cli = { "ptexec", "[OPTION]... PLAN.json",
+                                   "Train the model of a plan, laid out as the plan says.", opts,
+                                   sizeof(opts) / sizeof(opts[0]) };
+
+/* In a rank: its error goes to the supervisor, which speaks for all. */
+static int rank_main(int fd, uint32_t rank, long parent)
+{
+    struct pt_error err = PT_ERROR_INIT;
+    struct exec_shared shared;
+    struct exec_rank_status *status;
+    enum pt_status st = exec_shared_open(fd, &shared, &err);
+
+    if (st != PT_OK)
+        return pt_report(cli.prog, &err);
+    status = &shared.header->rank[rank];
+    st = exec_launch_settle(parent, &err);
+    if (st == PT_OK)
+        st = exec_rank_run(&o, &shared, rank, stdout, &err);
+    status->error = err;
+    atomic_store(&status->phase, st == PT_OK ? EXEC_DONE : EXEC_FAILED);
+    exec_shared_close(&shared);
+    return pt_exit_status(st);
+}
+
+/* What can be wrong is found here, before any rank starts. */
+static enum pt_status prepare(struct pt_plan *plan, char hash[65], struct pt_error *err)
+{
+    struct exec_shape shape;
+    struct exec_data data;
+    uint32_t ranks;
+    enum pt_status st = pt_plan_read(o.plan_path, plan, stderr, err);
+
+    if (st == PT_OK)
+        st = exec_options_resolve(&o, plan, err);
+    if (st == PT_OK)
+        st = exec_shape_init(&plan->setup.model, &plan->setup.job, &plan->layout, 0, &shape,
+                             err);
+    ranks = plan->layout.tp * plan->layout.pp * plan->layout.dp;
+    if (st == PT_OK && ranks > EXEC_MAX_RANKS)
+        st = pt_fail(err, PT_CAPACITY, NULL, 0,
+                     "the plan is made for %u ranks; at most %d run on one host", ranks,
+                     EXEC_MAX_RANKS);
+    if (st != PT_OK || dry_run)
+        return st;
+    if (o.data == NULL)
+        return pt_fail(err, PT_USAGE, NULL, 0, "--data is missing: what to train on");
+    st = exec_data_open(o.data, plan->setup.job.seq, &data, err);
+    if (st != PT_OK)
+        return st;
+    st = exec_data_check(&data, plan->setup.model.vocab, err);
+    if (st == PT_OK)
+        exec_data_hash(&data, hash);
+    exec_data_close(&data);
+    return st;
+}
+
+static enum pt_status supervise(const struct pt_plan *plan, const char *hash, char **argv,
+                                struct pt_error *err)
+{
+    uint32_t ranks = plan->layout.tp * plan->layout.pp * plan->layout.dp;
+    struct exec_launch l = { argv, ranks, o.threads, o.watchdog_s, stderr };
+    const struct exec_kernels *k = exec_kernels_find(o.isa);
+    struct exec_shared shared;
+    enum pt_status st;
+
+    if (k == NULL)
+        return pt_fail(err, PT_USAGE, NULL, 0, "--isa %s: not on this processor", o.isa);
+    st = exec_shared_create(ranks, exec_stage_arena_bytes(plan), &shared, err);
+    if (st != PT_OK)
+        return st;
+    if (!o.quiet) {
+        exec_banner(stdout, &o, plan, hash, k->isa);
+        fflush(stdout);
+    }
+    st = exec_launch_run(&l, &shared, err);
+    if (!o.quiet && (st == PT_OK || st == PT_LIMIT))
+        exec_summary(stdout, plan, &shared);
+    exec_shared_close(&shared);
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    struct pt_error err = PT_ERROR_INIT;
+    char hash[65] = "", **copy = calloc((size_t)argc + 1, sizeof(*copy));
+    struct pt_plan plan;
+    enum pt_status st;
+    bool done;
+    int first, fd, status;
+    uint32_t rank;
+    long parent;
+
+    for (int i = 0; copy != NULL && i < argc; i++)
+        copy[i] = argv[i]; /* the parser reorders argv; ranks get it as it was */
+    st = copy != NULL ? pt_cli_parse(&cli, argc, argv, &first, &done, &err)
+                      : pt_fail_memory(&err);
+    if (st == PT_OK && done) {
+        free(copy);
+        return pt_close_stdout(cli.prog, 0);
+    }
+    if (st == PT_OK && first + 1 != argc)
+        st = pt_fail(&err, PT_USAGE, NULL, 0, "one plan is needed; %d operands were given",
+                     argc - first);
+    if (st != PT_OK) {
+        free(copy);
+        return pt_report(cli.prog, &err);
+    }
+    o.plan_path = argv[first];
+    if (exec_launched(&fd, &rank, &parent)) {
+        free(copy);
+        return rank_main(fd, rank, parent);
+    }
+    pt_plan_init(&plan);
+    st = prepare(&plan, hash, &err);
+    if (st == PT_OK)
+        st = dry_run ? exec_dry_run(stdout, &plan, &err) : supervise(&plan, hash, copy, &err);
+    pt_plan_fini(&plan);
+    free(copy);
+    status = st == PT_OK ? 0 : pt_report(cli.prog, &err);
+    return pt_close_stdout(cli.prog, status);
+}

@@ -1,0 +1,90 @@
+#include "config.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "exec/metrics.h"
+#include "libpt/units.h"
+
+#define BAR 20
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static enum pt_status failed(const struct exec_metrics *m, struct pt_error *err)
+{
+    return pt_fail(err, PT_SYSTEM, m->path, 0, "cannot write the metrics: %s", strerror(errno));
+}
+
+enum pt_status exec_metrics_open(struct exec_metrics *m, const char *path, FILE *out,
+                                 uint64_t steps, uint64_t log_every, struct pt_error *err)
+{
+    memset(m, 0, sizeof(*m));
+    m->path = path;
+    m->out = out;
+    m->terminal = out != NULL && isatty(fileno(out));
+    m->steps = steps;
+    m->log_every = log_every;
+    m->begin_s = now_s();
+    if (path == NULL)
+        return PT_OK;
+    m->csv = fopen(path, "w");
+    if (m->csv == NULL || fputs("step,tokens,loss,grad_norm,lr,step_time_s,tokens_per_s,"
+                                "peak_mem_bytes\n",
+                                m->csv) < 0)
+        return failed(m, err);
+    return PT_OK;
+}
+
+static enum pt_status show(struct exec_metrics *m, const struct exec_point *p,
+                           struct pt_error *err)
+{
+    char mem[32], eta[32], rate[32];
+    double left = (now_s() - m->begin_s) / (double)p->step * (double)(m->steps - p->step);
+    int done = (int)(BAR * p->step / m->steps);
+
+    if (m->terminal)
+        fprintf(m->out, "\r\033[K[%.*s%.*s] ", done, "####################", BAR - done,
+                "....................");
+    fprintf(m->out,
+            "step %llu/%llu  loss %.4f  grad-norm %.3f  lr %.2e  %s tokens/s  ETA %s  mem %s%s",
+            (unsigned long long)p->step, (unsigned long long)m->steps, p->loss, p->grad_norm,
+            p->lr, pt_format_count(rate, p->tokens_per_s), pt_format_seconds(eta, left),
+            pt_format_gib(mem, p->peak_bytes),
+            m->terminal && p->step != m->steps ? "" : "\n");
+    if (fflush(m->out) != 0)
+        return pt_fail(err, PT_SYSTEM, NULL, 0, "cannot write the progress: %s",
+                       strerror(errno));
+    return PT_OK;
+}
+
+enum pt_status exec_metrics_add(struct exec_metrics *m, const struct exec_point *p,
+                                struct pt_error *err)
+{
+    if (m->csv != NULL &&
+        (fprintf(m->csv, "%llu,%llu,%.17g,%.17g,%.17g,%.17g,%.17g,%.17g\n",
+                 (unsigned long long)p->step, (unsigned long long)p->tokens, p->loss,
+                 p->grad_norm, p->lr, p->step_s, p->tokens_per_s, p->peak_bytes) < 0 ||
+         fflush(m->csv) != 0))
+        return failed(m, err);
+    if (m->out == NULL || (p->step % m->log_every != 0 && p->step != m->steps))
+        return PT_OK;
+    return show(m, p, err);
+}
+
+enum pt_status exec_metrics_close(struct exec_metrics *m, struct pt_error *err)
+{
+    FILE *f = m->csv;
+
+    m->csv = NULL;
+    if (f != NULL && fclose(f) != 0)
+        return failed(m, err);
+    return PT_OK;
+}

@@ -1,0 +1,33 @@
+/* The metrics file and the progress line, written by rank 0. */
+#ifndef PT_EXEC_METRICS_H
+#define PT_EXEC_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "libpt/error.h"
+
+struct exec_metrics {
+    FILE *csv; /* owned; NULL: no file */
+    const char *path;
+    FILE *out; /* NULL: quiet */
+    bool terminal;
+    uint64_t steps, log_every;
+    double begin_s;
+};
+/* One step, as measured. */
+struct exec_point {
+    uint64_t step, tokens; /* tokens: seen so far */
+    double loss, grad_norm, lr, step_s, tokens_per_s, peak_bytes;
+};
+
+/* path NULL: no file. A file that exists is replaced. */
+enum pt_status exec_metrics_open(struct exec_metrics *m, const char *path, FILE *out,
+                                 uint64_t steps, uint64_t log_every, struct pt_error *err);
+/* Written through at once, so that a full disk is found at the step it happens. */
+enum pt_status exec_metrics_add(struct exec_metrics *m, const struct exec_point *p,
+                                struct pt_error *err);
+enum pt_status exec_metrics_close(struct exec_metrics *m, struct pt_error *err);
+
+#endif

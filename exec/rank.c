@@ -1,0 +1,180 @@
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "exec/blas.h"
+#include "exec/comm_local.h"
+#include "exec/metrics.h"
+#include "exec/rank.h"
+#include "exec/stage.h"
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void heartbeat(void *arg, const struct pt_instr *at)
+{
+    struct exec_rank_status *r = arg;
+
+    atomic_fetch_add_explicit(&r->heartbeat, 1, memory_order_relaxed);
+    if (at == NULL)
+        return;
+    atomic_store_explicit(&r->instr_kind, at->kind, memory_order_relaxed);
+    atomic_store_explicit(&r->chunk, at->chunk, memory_order_relaxed);
+    atomic_store_explicit(&r->micro_batch, at->micro_batch, memory_order_relaxed);
+}
+
+/* Time of the passes of the last step, and from its first to its last. */
+static void measure_step(const struct exec_stage *s, struct exec_report *r)
+{
+    const struct pt_program *prog = &s->schedule.stage[s->stage];
+    double first = 0, last = 0;
+
+    r->busy_s = 0;
+    for (size_t i = 0; i < prog->n; i++) {
+        const struct exec_record *t = &s->record[i];
+
+        if (prog->instr[i].kind > PT_BACKWARD_WEIGHT)
+            continue;
+        first = first == 0 ? t->begin_s : first;
+        last = t->end_s;
+        r->busy_s += t->end_s - t->begin_s;
+    }
+    r->span_s = last - first;
+}
+
+static void sub_traffic(struct exec_traffic *t, const struct exec_traffic *before)
+{
+    for (int d = 0; d < EXEC_N_DIMS; d++)
+        t->tensor_bytes[d] -= before->tensor_bytes[d];
+    t->control_bytes -= before->control_bytes;
+}
+
+struct run {
+    const struct exec_options *o;
+    struct exec_stage *s;
+    struct exec_rank_status *status;
+    struct exec_header *header;
+    struct exec_metrics metrics;
+    double total_s; /* of the steps after the first */
+};
+
+static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *err)
+{
+    struct exec_stage *s = r->s;
+    const struct pt_job *job = &s->plan->setup.job;
+    struct exec_report *rep = &r->status->report;
+    struct exec_traffic before = s->comm->traffic;
+    bool stop = s->comm->rank == 0 && atomic_load(&r->header->stop) != 0;
+    double begin = now_s(), took, batch = (double)job->global_batch * (double)job->seq;
+    struct exec_point p;
+    enum pt_status st;
+
+    atomic_store(&r->status->step, (uint32_t)step);
+    st = exec_step(s, step, stop, err);
+    if (st != PT_OK)
+        return st;
+    took = now_s() - begin;
+    r->total_s += step > 1 ? took : 0;
+    rep->steps = step;
+    rep->loss = s->loss;
+    rep->step_s = step > 1 ? r->total_s / (double)(step - 1) : took;
+    rep->peak_bytes = (double)s->env.arena.peak;
+    rep->host_peak_bytes = (double)s->host.peak;
+    rep->copied_bytes = s->copied_bytes;
+    rep->traffic = s->comm->traffic;
+    sub_traffic(&rep->traffic, &before);
+    measure_step(s, rep);
+    if (!isfinite(s->loss) || !isfinite(s->norm))
+        return pt_fail(err, PT_DIFFERS, NULL, 0,
+                       "step %llu: the loss is %g and the gradient norm %g; lower --lr (%g) or "
+                       "raise --warmup",
+                       (unsigned long long)step, s->loss, s->norm, exec_lr(s->optimizer, step));
+    if (s->comm->rank != 0)
+        return PT_OK;
+    p = (struct exec_point){ step,    (uint64_t)(batch * (double)step),
+                             s->loss, s->norm,
+                             exec_lr(s->optimizer, step), took,
+                             batch / took, rep->peak_bytes };
+    return exec_metrics_add(&r->metrics, &p, err);
+}
+
+static enum pt_status train(struct run *r, struct pt_error *err)
+{
+    enum pt_status st = PT_OK;
+
+    for (uint64_t step = 1; step <= r->o->steps && st == PT_OK; step++) {
+        st = one_step(r, step, err);
+        if (st == PT_OK && r->s->stop && step < r->o->steps)
+            st = pt_fail(err, PT_LIMIT, NULL, 0, "stopped as asked after step %llu of %llu",
+                         (unsigned long long)step, (unsigned long long)r->o->steps);
+    }
+    return st;
+}
+
+static enum pt_status with_stage(struct run *r, const struct pt_plan *plan,
+                                 struct exec_comm *comm, const struct exec_kernels *k,
+                                 const struct exec_data *data, FILE *out, struct pt_error *err)
+{
+    struct exec_stage stage;
+    enum pt_status st = exec_stage_init(&stage, plan, comm, k, r->o->seed, err);
+
+    stage.data = data;
+    stage.optimizer = &r->o->optimizer;
+    stage.heartbeat = heartbeat;
+    stage.heartbeat_arg = r->status;
+    r->s = &stage;
+    if (st == PT_OK && comm->rank == 0)
+        st = exec_metrics_open(&r->metrics, r->o->metrics, r->o->quiet ? NULL : out,
+                               r->o->steps, r->o->log_every, err);
+    atomic_store(&r->status->phase, EXEC_RUNNING);
+    if (st == PT_OK)
+        st = train(r, err);
+    if (st == PT_OK || st == PT_LIMIT) {
+        enum pt_status settled = exec_settle(&stage, err);
+
+        st = settled != PT_OK ? settled : st;
+    }
+    if (exec_metrics_close(&r->metrics, err) != PT_OK && st == PT_OK)
+        st = PT_SYSTEM;
+    exec_stage_fini(&stage);
+    return st;
+}
+
+enum pt_status exec_rank_run(const struct exec_options *options, const struct exec_shared *shared,
+                             uint32_t rank, FILE *out, struct pt_error *err)
+{
+    struct exec_options o = *options;
+    struct run r = { &o, NULL, &shared->header->rank[rank], shared->header, { 0 }, 0 };
+    const struct exec_kernels *k = exec_kernels_find(o.isa);
+    struct exec_comm *comm = NULL;
+    struct exec_data data;
+    struct pt_plan plan;
+    enum pt_status st;
+
+    memset(&data, 0, sizeof(data));
+    pt_plan_init(&plan);
+    exec_blas_threads((int)o.threads);
+    st = pt_plan_read(o.plan_path, &plan, NULL, err);
+    if (st == PT_OK)
+        st = exec_options_resolve(&o, &plan, err);
+    if (st == PT_OK)
+        st = exec_data_open(o.data, plan.setup.job.seq, &data, err);
+    if (st == PT_OK && k == NULL)
+        st = pt_fail(err, PT_USAGE, NULL, 0, "--isa: '%s' is not available here", o.isa);
+    if (st == PT_OK)
+        st = exec_comm_local_open(shared, rank, k, &comm, err);
+    if (st == PT_OK)
+        st = with_stage(&r, &plan, comm, k, &data, out, err);
+    if (comm != NULL)
+        comm->ops->close(comm);
+    exec_data_close(&data);
+    pt_plan_fini(&plan);
+    return st;
+}
