@@ -140,7 +140,7 @@ enum pt_status exec_held_weights(struct exec_stage *s, struct exec_held *h,
 
 void exec_held_drop(struct exec_stage *s, struct exec_held *h)
 {
-    if (s->zero < 3 || h->w_shard == NULL)
+    if (s->zero < 3 || !h->trains)
         return;
     exec_release(&s->env.arena, h->w);
     h->w = NULL;

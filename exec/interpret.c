@@ -250,6 +250,7 @@ static enum pt_status execute(struct exec_stage *s, const struct pt_program *pro
                               bool stop_asked, struct pt_error *err)
 {
     const struct pt_instr *in = &prog->instr[at];
+    enum pt_status st;
 
     switch ((enum pt_instr_kind)in->kind) {
     case PT_FORWARD:
@@ -278,6 +279,8 @@ static enum pt_status execute(struct exec_stage *s, const struct pt_program *pro
     case PT_NORM:
         return global_norm(s, stop_asked, err);
     case PT_OFFLOAD_OUT:
+        st = add_tied(s, err); /* what leaves must be complete */
+        return st == PT_OK ? optimizer_part(s, in, err) : st;
     case PT_OFFLOAD_IN:
     case PT_OPTIMIZER:
         return optimizer_part(s, in, err);

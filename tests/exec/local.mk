@@ -1,0 +1,4 @@
+# The executor: plans made by hand, runs compared with each other.
+check_PROGRAMS += %reldir%/mkplan
+%canon_reldir%_mkplan_SOURCES = %reldir%/mkplan.c %reldir%/make_plan.c %reldir%/make_plan.h
+%canon_reldir%_mkplan_LDADD = libpt/libpt.a $(pt_libs)
