@@ -7,10 +7,9 @@
 
 #define ALIGN 64
 
-const char *const exec_use_names[EXEC_N_USES] = {
-    "weights",  "gradients", "optimizer", "activations",
-    "logits", "workspace", "messages",  "control"
-};
+const char *const exec_use_names[EXEC_N_USES] = { "weights",     "gradients", "optimizer",
+                                                  "activations", "logits",    "workspace",
+                                                  "messages",    "control" };
 
 /* In the cache line before each block. */
 struct head {

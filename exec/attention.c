@@ -6,7 +6,8 @@
 #include "exec/attention.h"
 #include "exec/blas.h"
 
-#define BLOCK 128 /* queries at a time: half a block of masked scores is wasted per block */
+#define BLOCK                                                                            \
+    128 /* queries at a time: half a block of masked scores is wasted per block */
 
 static size_t block_rows(const struct exec_attention *a)
 {
@@ -25,8 +26,8 @@ struct view {
     size_t q_col, k_col, v_col; /* the same columns in dqkv */
 };
 
-static void view_init(const struct exec_attention *a, const float *qkv, size_t b, size_t head,
-                      struct view *w)
+static void view_init(const struct exec_attention *a, const float *qkv, size_t b,
+                      size_t head, struct view *w)
 {
     size_t kv = head / (a->heads / a->kv_heads);
 
@@ -50,8 +51,8 @@ static void head_forward(const struct exec_attention *a, const struct view *w, f
         size_t rows = a->seq - q < BLOCK ? a->seq - q : BLOCK, n = q + rows;
         float *o = out + q * w->out_stride;
 
-        exec_gemm(false, true, rows, n, a->d, scale, w->q + q * w->stride, w->stride, w->k,
-                  w->stride, 0, p, n);
+        exec_gemm(false, true, rows, n, a->d, scale, w->q + q * w->stride, w->stride,
+                  w->k, w->stride, 0, p, n);
         a->k->softmax_causal(p, lse + q, inv, rows, n, q);
         exec_gemm(false, false, rows, a->d, n, 1, p, n, w->v, w->stride, 0, o,
                   w->out_stride);
@@ -72,11 +73,11 @@ void exec_attention_forward(const struct exec_attention *a, const float *qkv, fl
         }
 }
 
-/* With P the probabilities and D[row] = dO . O:  dV = P' dO, dP = dO V', dS = P (dP - D) scale,
- * dQ = dS K, dK = dS' Q. */
+/* With P the probabilities and D[row] = dO . O:  dV = P' dO, dP = dO V', dS = P (dP - D)
+ * scale, dQ = dS K, dK = dS' Q. */
 static void head_backward(const struct exec_attention *a, const struct view *w,
-                          const float *out, const float *lse, const float *dout, float *dqkv,
-                          float *scratch)
+                          const float *out, const float *lse, const float *dout,
+                          float *dqkv, float *scratch)
 {
     const float scale = 1.0f / sqrtf((float)a->d);
     const size_t s = w->stride, os = w->out_stride;
@@ -93,8 +94,8 @@ static void head_backward(const struct exec_attention *a, const struct view *w,
         exec_gemm(true, false, n, a->d, rows, 1, p, n, dob, os, 1, dqkv + w->v_col, s);
         exec_gemm(false, true, rows, n, a->d, 1, dob, os, w->v, s, 0, dp, n);
         a->k->softmax_grad(dp, p, delta, rows, n, scale);
-        exec_gemm(false, false, rows, a->d, n, 1, dp, n, w->k, s, 0, dqkv + q * s + w->q_col,
-                  s);
+        exec_gemm(false, false, rows, a->d, n, 1, dp, n, w->k, s, 0,
+                  dqkv + q * s + w->q_col, s);
         exec_gemm(true, false, n, a->d, rows, 1, dp, n, qb, s, 1, dqkv + w->k_col, s);
     }
 }

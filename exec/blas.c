@@ -6,12 +6,12 @@
 #include <cblas.h>
 
 void exec_gemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha,
-               const float *a, size_t lda, const float *b, size_t ldb, float beta, float *c,
-               size_t ldc)
+               const float *a, size_t lda, const float *b, size_t ldb, float beta,
+               float *c, size_t ldc)
 {
     cblas_sgemm(CblasRowMajor, trans_a ? CblasTrans : CblasNoTrans,
-                trans_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, alpha, a,
-                (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
+                trans_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k,
+                alpha, a, (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
 }
 
 void exec_blas_threads(int threads)
@@ -26,8 +26,8 @@ const char *exec_blas_name(void)
 
 #else
 
-/* Rows of C in order, each a sum over k of scaled rows of B: the inner loop vectorises when B is
- * not transposed, which the layers arrange for their largest products. */
+/* Rows of C in order, each a sum over k of scaled rows of B: the inner loop vectorises
+ * when B is not transposed, which the layers arrange for their largest products. */
 static void row_add(float *c, const float *b, size_t n, size_t stride, float x)
 {
     if (stride == 1)
@@ -39,8 +39,8 @@ static void row_add(float *c, const float *b, size_t n, size_t stride, float x)
 }
 
 void exec_gemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha,
-               const float *a, size_t lda, const float *b, size_t ldb, float beta, float *c,
-               size_t ldc)
+               const float *a, size_t lda, const float *b, size_t ldb, float beta,
+               float *c, size_t ldc)
 {
     const size_t ai = trans_a ? 1 : lda, ak = trans_a ? lda : 1;
     const size_t bk = trans_b ? 1 : ldb, bj = trans_b ? ldb : 1;
@@ -73,14 +73,14 @@ void exec_linear(float *y, const float *x, const float *w, size_t tokens, size_t
     exec_gemm(false, true, tokens, out, in, 1, x, in, w, in, 0, y, out);
 }
 
-void exec_linear_input(float *dx, const float *dy, const float *w, size_t tokens, size_t in,
-                       size_t out, bool add)
+void exec_linear_input(float *dx, const float *dy, const float *w, size_t tokens,
+                       size_t in, size_t out, bool add)
 {
     exec_gemm(false, false, tokens, in, out, 1, dy, out, w, in, add ? 1 : 0, dx, in);
 }
 
-void exec_linear_weight(float *dw, const float *dy, const float *x, size_t tokens, size_t in,
-                        size_t out)
+void exec_linear_weight(float *dw, const float *dy, const float *x, size_t tokens,
+                        size_t in, size_t out)
 {
     exec_gemm(true, false, out, in, tokens, 1, dy, out, x, in, 1, dw, in);
 }

@@ -5,8 +5,8 @@
 const char *const exec_collective_names[EXEC_N_COLLECTIVES] = {
     "all-reduce", "reduce-scatter", "all-gather", "broadcast"
 };
-const char *const exec_dim_names[EXEC_N_DIMS] = { "tensor", "data", "tied-embedding", "world",
-                                                  "pipeline" };
+const char *const exec_dim_names[EXEC_N_DIMS] = { "tensor", "data", "tied-embedding",
+                                                  "world", "pipeline" };
 
 const struct exec_group_base *exec_group_info(const struct exec_group *group)
 {

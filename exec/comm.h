@@ -1,10 +1,11 @@
-/* Communicators: who the ranks are, and how they exchange buffers. One table of functions per
- * transport. All ranks of a group start the same collectives in the same order; a collective is
- * started, progresses whenever its rank waits for anything, and is waited for. Sums run in rank
- * order, element by element, so every rank gets the same bits in every run.
+/* Communicators: who the ranks are, and how they exchange buffers. One table of functions
+ * per transport. All ranks of a group start the same collectives in the same order; a
+ * collective is started, progresses whenever its rank waits for anything, and is waited
+ * for. Sums run in rank order, element by element, so every rank gets the same bits in
+ * every run.
  *
- * Buffers of collectives and messages lie in the rank's arena (exec_comm.arena), which the local
- * transport lets the other ranks read directly. */
+ * Buffers of collectives and messages lie in the rank's arena (exec_comm.arena), which
+ * the local transport lets the other ranks read directly. */
 #ifndef PT_EXEC_COMM_H
 #define PT_EXEC_COMM_H
 
@@ -16,21 +17,27 @@
 
 enum exec_collective_kind {
     EXEC_ALLREDUCE,     /* buf[n]: every rank ends with the sum (or maximum) */
-    EXEC_REDUCESCATTER, /* buf[n]: slice r = [edges[r], edges[r+1]) of rank r ends with the sum,
-                           the rest of the buffer keeps this rank's values */
+    EXEC_REDUCESCATTER, /* buf[n]: slice r = [edges[r], edges[r+1]) of rank r ends with
+                           the sum, the rest of the buffer keeps this rank's values */
     EXEC_ALLGATHER,     /* buf[n]: slice r of rank r goes to everyone */
     EXEC_BROADCAST,     /* buf[n] of member 0 */
     EXEC_N_COLLECTIVES
 };
 enum exec_dtype { EXEC_F32, EXEC_F64 };
-enum exec_dim { EXEC_DIM_TP, EXEC_DIM_DP, EXEC_DIM_TIED, EXEC_DIM_WORLD, EXEC_DIM_PP,
-                EXEC_N_DIMS };
+enum exec_dim {
+    EXEC_DIM_TP,
+    EXEC_DIM_DP,
+    EXEC_DIM_TIED,
+    EXEC_DIM_WORLD,
+    EXEC_DIM_PP,
+    EXEC_N_DIMS
+};
 
 struct exec_collective {
     enum exec_collective_kind kind;
     enum exec_dtype dtype;
-    bool max;            /* all-reduce: maximum instead of sum */
-    bool control;        /* not tensor traffic: norms, losses, flags */
+    bool max;     /* all-reduce: maximum instead of sum */
+    bool control; /* not tensor traffic: norms, losses, flags */
     void *buf;
     size_t n;            /* elements */
     const size_t *edges; /* members + 1 offsets; NULL: as even as integers allow */
@@ -39,25 +46,28 @@ struct exec_collective {
 struct exec_comm;
 struct exec_group; /* members in ascending rank order; this rank is one of them */
 
-/* Bytes that this rank sends, as a ring would: all-reduce 2 (g-1)/g of the buffer, gather and
- * scatter (g-1)/g, a message its size. */
+/* Bytes that this rank sends, as a ring would: all-reduce 2 (g-1)/g of the buffer, gather
+ * and scatter (g-1)/g, a message its size. */
 struct exec_traffic {
     double tensor_bytes[EXEC_N_DIMS], control_bytes;
 };
 
 struct exec_comm_ops {
     const char *name;
-    enum pt_status (*group)(struct exec_comm *comm, enum exec_dim dim, const uint32_t *ranks,
-                            uint32_t n, struct exec_group **out, struct pt_error *err);
+    enum pt_status (*group)(struct exec_comm *comm, enum exec_dim dim,
+                            const uint32_t *ranks, uint32_t n, struct exec_group **out,
+                            struct pt_error *err);
     void (*group_free)(struct exec_group *group);
     /* *ticket grows by one per collective of the group. */
     enum pt_status (*start)(struct exec_group *group, const struct exec_collective *op,
                             uint64_t *ticket, struct pt_error *err);
-    enum pt_status (*wait)(struct exec_group *group, uint64_t ticket, struct pt_error *err);
-    /* A message is found by (sender, tag). send returns at once; buf must stay as it is until
-     * sent() says true for its *ticket. */
-    enum pt_status (*send)(struct exec_comm *comm, uint32_t to, uint64_t tag, const void *buf,
-                           size_t bytes, uint64_t *ticket, struct pt_error *err);
+    enum pt_status (*wait)(struct exec_group *group, uint64_t ticket,
+                           struct pt_error *err);
+    /* A message is found by (sender, tag). send returns at once; buf must stay as it is
+     * until sent() says true for its *ticket. */
+    enum pt_status (*send)(struct exec_comm *comm, uint32_t to, uint64_t tag,
+                           const void *buf, size_t bytes, uint64_t *ticket,
+                           struct pt_error *err);
     bool (*sent)(struct exec_comm *comm, uint32_t to, uint64_t ticket);
     enum pt_status (*recv)(struct exec_comm *comm, uint32_t from, uint64_t tag, void *buf,
                            size_t bytes, struct pt_error *err);
@@ -75,7 +85,8 @@ struct exec_comm {
     struct exec_traffic traffic;
 };
 
-/* Of a group, whatever the transport: first member of each transport's struct exec_group. */
+/* Of a group, whatever the transport: first member of each transport's struct exec_group.
+ */
 struct exec_group_base {
     struct exec_comm *comm;
     enum exec_dim dim;

@@ -7,8 +7,10 @@
 #include "exec/comm_local.h"
 
 #define MAX_GROUPS 8
-#define SPINS 4000     /* polls before a rank sleeps, when every rank has a core of its own */
-#define SUM_BLOCK 2048 /* floats that are summed over all members before the next ones */
+#define SPINS      4000 /* polls before a rank sleeps, when every rank has a core of its own \
+                         */
+#define SUM_BLOCK 2048 /* floats that are summed over all members before the next ones   \
+                        */
 
 struct exec_request {
     struct exec_collective op;
@@ -60,13 +62,16 @@ static void *peer_buf(const struct exec_group *g, uint32_t member, uint32_t seq)
     return (char *)c->shared->header + g->slot[member]->ring[seq % EXEC_RING].offset;
 }
 
-static size_t edge(const struct exec_group *g, const struct exec_collective *op, uint32_t r)
+static size_t edge(const struct exec_group *g, const struct exec_collective *op,
+                   uint32_t r)
 {
     return op->edges != NULL ? op->edges[r] : exec_even_edge(op->n, g->base.n, r);
 }
 
-/* Everyone posted the same thing? A difference is a bug of a schedule or of ours: say whose. */
-static enum pt_status verify(const struct exec_group *g, uint32_t seq, struct pt_error *err)
+/* Everyone posted the same thing? A difference is a bug of a schedule or of ours: say
+ * whose. */
+static enum pt_status verify(const struct exec_group *g, uint32_t seq,
+                             struct pt_error *err)
 {
     const struct exec_posted *mine = &g->slot[g->base.me]->ring[seq % EXEC_RING];
 
@@ -75,14 +80,15 @@ static enum pt_status verify(const struct exec_group *g, uint32_t seq, struct pt
 
         if (p->kind != mine->kind || p->n != mine->n || p->dtype != mine->dtype ||
             p->max != mine->max)
-            return pt_fail(err, PT_SYSTEM, NULL, 0,
-                           "collective mismatch in the %s group: its operation %u is %s of "
-                           "%llu elements on rank %u, %s of %llu on rank %u",
-                           exec_dim_names[g->base.dim], seq,
-                           exec_collective_names[mine->kind % EXEC_N_COLLECTIVES],
-                           (unsigned long long)mine->n, g->ranks[g->base.me],
-                           exec_collective_names[p->kind % EXEC_N_COLLECTIVES],
-                           (unsigned long long)p->n, g->ranks[i]);
+            return pt_fail(
+                err, PT_SYSTEM, NULL, 0,
+                "collective mismatch in the %s group: its operation %u is %s of "
+                "%llu elements on rank %u, %s of %llu on rank %u",
+                exec_dim_names[g->base.dim], seq,
+                exec_collective_names[mine->kind % EXEC_N_COLLECTIVES],
+                (unsigned long long)mine->n, g->ranks[g->base.me],
+                exec_collective_names[p->kind % EXEC_N_COLLECTIVES],
+                (unsigned long long)p->n, g->ranks[i]);
     }
     return PT_OK;
 }
@@ -136,7 +142,8 @@ static void max_f32(const struct exec_group *g, uint32_t seq, size_t from, size_
     }
 }
 
-static void reduce(const struct exec_group *g, const struct exec_collective *op, uint32_t seq)
+static void reduce(const struct exec_group *g, const struct exec_collective *op,
+                   uint32_t seq)
 {
     size_t from = edge(g, op, g->base.me), to = edge(g, op, g->base.me + 1);
 
@@ -183,8 +190,8 @@ static bool all_passed(const struct exec_group *g, int which, uint32_t seq)
 }
 
 /* What a request does once everyone has posted. */
-static enum pt_status first_work(struct exec_group *g, struct exec_request *r, uint32_t seq,
-                                 struct pt_error *err)
+static enum pt_status first_work(struct exec_group *g, struct exec_request *r,
+                                 uint32_t seq, struct pt_error *err)
 {
     struct exec_slot *mine = g->slot[g->base.me];
     enum pt_status st = verify(g, seq, err);
@@ -305,8 +312,8 @@ static bool request_done(void *arg)
     return (int32_t)(w->g->head - w->seq) > 0;
 }
 
-static void note(struct local_comm *c, uint32_t what, uint32_t dim, uint32_t peer, uint64_t n,
-                 uint64_t seq)
+static void note(struct local_comm *c, uint32_t what, uint32_t dim, uint32_t peer,
+                 uint64_t n, uint64_t seq)
 {
     struct exec_rank_status *s = c->status;
 
@@ -365,8 +372,8 @@ static enum pt_status local_start(struct exec_group *g, const struct exec_collec
         if (st != PT_OK)
             return st;
     }
-    mine->ring[seq % EXEC_RING] = (struct exec_posted){ op->kind, op->dtype, op->max, 0,
-                                                        op->n, offset };
+    mine->ring[seq % EXEC_RING] =
+        (struct exec_posted){ op->kind, op->dtype, op->max, 0, op->n, offset };
     g->queue[seq % EXEC_RING] = (struct exec_request){ *op, POSTED };
     g->tail++;
     atomic_store(&mine->posted, seq + 1);
@@ -375,14 +382,15 @@ static enum pt_status local_start(struct exec_group *g, const struct exec_collec
     return advance(g, err);
 }
 
-static enum pt_status local_wait(struct exec_group *g, uint64_t ticket, struct pt_error *err)
+static enum pt_status local_wait(struct exec_group *g, uint64_t ticket,
+                                 struct pt_error *err)
 {
     return wait_seq(g, (uint32_t)(ticket - 1), err);
 }
 
 static enum pt_status local_group(struct exec_comm *comm, enum exec_dim dim,
-                                  const uint32_t *ranks, uint32_t n, struct exec_group **out,
-                                  struct pt_error *err)
+                                  const uint32_t *ranks, uint32_t n,
+                                  struct exec_group **out, struct pt_error *err)
 {
     struct local_comm *c = local_of(comm);
     struct exec_group *g = calloc(1, sizeof(*g));
@@ -468,13 +476,14 @@ static enum pt_status local_send(struct exec_comm *comm, uint32_t to, uint64_t t
 static bool local_sent(struct exec_comm *comm, uint32_t to, uint64_t ticket)
 {
     struct local_comm *c = local_of(comm);
-    struct exec_letter *l = &exec_shared_mail(c->shared, comm->rank, to)[ticket % EXEC_MAIL];
+    struct exec_letter *l =
+        &exec_shared_mail(c->shared, comm->rank, to)[ticket % EXEC_MAIL];
 
     return l->serial != ticket / EXEC_MAIL || atomic_load(&l->state) == 2;
 }
 
-static enum pt_status local_recv(struct exec_comm *comm, uint32_t from, uint64_t tag, void *buf,
-                                 size_t bytes, struct pt_error *err)
+static enum pt_status local_recv(struct exec_comm *comm, uint32_t from, uint64_t tag,
+                                 void *buf, size_t bytes, struct pt_error *err)
 {
     struct local_comm *c = local_of(comm);
     struct mail_wait w = { exec_shared_mail(c->shared, from, comm->rank), tag, 0, false };

@@ -12,9 +12,9 @@
 #include "exec/rng.h"
 #include "libpt/sha256.h"
 
-#define LLMC_HEADER 1024 /* bytes */
-#define LLMC_U16    20240520
-#define LLMC_U32    20240801
+#define LLMC_HEADER     1024 /* bytes */
+#define LLMC_U16        20240520
+#define LLMC_U32        20240801
 #define MEGATRON_HEADER 34
 
 static uint64_t little(const unsigned char *p, unsigned bytes)
@@ -69,15 +69,17 @@ static enum pt_status set_llmc(struct exec_data *d, struct pt_error *err)
     uint64_t magic, version, n;
 
     if (d->map_bytes < LLMC_HEADER)
-        return pt_fail(err, PT_INPUT, d->path, 0, "%zu bytes are less than llm.c's header of %d",
-                       d->map_bytes, LLMC_HEADER);
+        return pt_fail(err, PT_INPUT, d->path, 0,
+                       "%zu bytes are less than llm.c's header of %d", d->map_bytes,
+                       LLMC_HEADER);
     magic = little(p, 4);
     version = little(p + 4, 4);
     n = little(p + 8, 4);
     if (!(magic == LLMC_U16 && version == 1) && !(magic == LLMC_U32 && version == 7))
-        return pt_fail(err, PT_INPUT, d->path, 0,
-                       "magic %llu, version %llu: llm.c writes 20240520, 1 or 20240801, 7",
-                       (unsigned long long)magic, (unsigned long long)version);
+        return pt_fail(
+            err, PT_INPUT, d->path, 0,
+            "magic %llu, version %llu: llm.c writes 20240520, 1 or 20240801, 7",
+            (unsigned long long)magic, (unsigned long long)version);
     d->format = "llm.c";
     d->width = magic == LLMC_U16 ? 2 : 4;
     d->first = p + LLMC_HEADER;
@@ -91,22 +93,27 @@ static enum pt_status set_llmc(struct exec_data *d, struct pt_error *err)
 
 /* Sequences must lie one after the other in the .bin, as Megatron writes them. */
 static enum pt_status check_index(struct exec_data *d, const char *path,
-                                  const unsigned char *p, size_t bytes, struct pt_error *err)
+                                  const unsigned char *p, size_t bytes,
+                                  struct pt_error *err)
 {
     static const unsigned widths[] = { 0, 1, 1, 2, 4, 8, 4, 8, 2 };
     uint64_t sequences, total = 0;
     unsigned dtype;
 
-    if (bytes < MEGATRON_HEADER || memcmp(p, "MMIDIDX\0\0", 9) != 0 || little(p + 9, 8) != 1)
-        return pt_fail(err, PT_INPUT, path, 0, "not a Megatron index (MMIDIDX, version 1)");
+    if (bytes < MEGATRON_HEADER || memcmp(p, "MMIDIDX\0\0", 9) != 0 ||
+        little(p + 9, 8) != 1)
+        return pt_fail(err, PT_INPUT, path, 0,
+                       "not a Megatron index (MMIDIDX, version 1)");
     dtype = p[17];
     if (dtype != 1 && dtype != 4 && dtype != 8)
         return pt_fail(err, PT_INPUT, path, 0,
-                       "tokens of type %u; 1 (uint8), 4 (int32) and 8 (uint16) are read", dtype);
+                       "tokens of type %u; 1 (uint8), 4 (int32) and 8 (uint16) are read",
+                       dtype);
     d->width = widths[dtype];
     sequences = little(p + 18, 8);
     if (sequences > (bytes - MEGATRON_HEADER) / 12)
-        return pt_fail(err, PT_INPUT, path, 0, "truncated: %llu sequences need %llu bytes",
+        return pt_fail(err, PT_INPUT, path, 0,
+                       "truncated: %llu sequences need %llu bytes",
                        (unsigned long long)sequences,
                        (unsigned long long)(MEGATRON_HEADER + sequences * 12));
     for (uint64_t i = 0; i < sequences; i++) {
@@ -166,7 +173,8 @@ static bool ends_with(const char *s, const char *end)
     return n >= k && !strcmp(s + n - k, end);
 }
 
-static enum pt_status open_bare(struct exec_data *d, const char *index, struct pt_error *err)
+static enum pt_status open_bare(struct exec_data *d, const char *index,
+                                struct pt_error *err)
 {
     const unsigned char *p = d->map;
     uint64_t magic = d->map_bytes >= 4 ? little(p, 4) : 0;
@@ -179,9 +187,10 @@ static enum pt_status open_bare(struct exec_data *d, const char *index, struct p
         set_plain(d, "nanoGPT", 2);
         return PT_OK;
     }
-    return pt_fail(err, PT_INPUT, d->path, 0,
-                   "its format is not to be seen; write text:, llmc:, nanogpt: or megatron: "
-                   "before the name");
+    return pt_fail(
+        err, PT_INPUT, d->path, 0,
+        "its format is not to be seen; write text:, llmc:, nanogpt: or megatron: "
+        "before the name");
 }
 
 enum pt_status exec_data_open(const char *spec, uint32_t seq, struct exec_data *d,
@@ -217,9 +226,10 @@ enum pt_status exec_data_open(const char *spec, uint32_t seq, struct exec_data *
     else
         st = open_bare(d, index, err);
     if (st == PT_OK && d->tokens < (uint64_t)seq + 1)
-        st = pt_fail(err, PT_INPUT, d->path, 0,
-                     "%llu tokens are too few: one sequence needs %u and the one after it",
-                     (unsigned long long)d->tokens, seq);
+        st =
+            pt_fail(err, PT_INPUT, d->path, 0,
+                    "%llu tokens are too few: one sequence needs %u and the one after it",
+                    (unsigned long long)d->tokens, seq);
     if (st != PT_OK)
         exec_data_close(d);
     else
@@ -239,20 +249,21 @@ static uint64_t token(const struct exec_data *d, uint64_t i)
     return little(d->first + i * d->width, d->width);
 }
 
-enum pt_status exec_data_check(const struct exec_data *d, uint32_t vocab, struct pt_error *err)
+enum pt_status exec_data_check(const struct exec_data *d, uint32_t vocab,
+                               struct pt_error *err)
 {
     if (d->width == 1 && vocab >= 256)
         return PT_OK;
     for (uint64_t i = 0; i < d->tokens; i++)
         if (token(d, i) >= vocab)
-            return pt_fail(err, PT_INPUT, d->path, 0,
-                           "token %llu at position %llu (byte %llu) is outside the model's "
-                           "vocabulary of %u",
-                           (unsigned long long)token(d, i), (unsigned long long)i,
-                           (unsigned long long)((size_t)(d->first -
-                                                         (const unsigned char *)d->map) +
-                                                i * d->width),
-                           vocab);
+            return pt_fail(
+                err, PT_INPUT, d->path, 0,
+                "token %llu at position %llu (byte %llu) is outside the model's "
+                "vocabulary of %u",
+                (unsigned long long)token(d, i), (unsigned long long)i,
+                (unsigned long long)((size_t)(d->first - (const unsigned char *)d->map) +
+                                     i * d->width),
+                vocab);
     return PT_OK;
 }
 

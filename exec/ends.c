@@ -50,8 +50,9 @@ enum pt_status exec_embed(struct exec_env *e, const float *w, const float *posit
     return PT_OK;
 }
 
-enum pt_status exec_embed_grad(struct exec_env *e, float *g, float *gpos, const int32_t *tokens,
-                               const float *dy, struct pt_error *err)
+enum pt_status exec_embed_grad(struct exec_env *e, float *g, float *gpos,
+                               const int32_t *tokens, const float *dy,
+                               struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
     const float *full;
@@ -85,12 +86,14 @@ struct row_stats {
     double *sums; /* [2, T] */
 };
 
-static enum pt_status row_stats(struct exec_env *e, const float *logits, const int32_t *targets,
-                                struct row_stats *r, struct pt_error *err)
+static enum pt_status row_stats(struct exec_env *e, const float *logits,
+                                const int32_t *targets, struct row_stats *r,
+                                struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
     size_t n = true_columns(s);
-    struct exec_collective top = { EXEC_ALLREDUCE, EXEC_F32, true, false, r->max, s->T, NULL };
+    struct exec_collective top = { EXEC_ALLREDUCE, EXEC_F32, true, false,
+                                   r->max,         s->T,     NULL };
     struct exec_collective sum = { EXEC_ALLREDUCE, EXEC_F64, false, false,
                                    r->sums,        2 * s->T, NULL };
     enum pt_status st;
@@ -108,8 +111,9 @@ static enum pt_status row_stats(struct exec_env *e, const float *logits, const i
 }
 
 /* Loss, and the logits become their gradient: (softmax - one at the target) * scale. */
-static enum pt_status loss_and_grad(struct exec_env *e, float *logits, const int32_t *targets,
-                                    float scale, double *loss, struct pt_error *err)
+static enum pt_status loss_and_grad(struct exec_env *e, float *logits,
+                                    const int32_t *targets, float scale, double *loss,
+                                    struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
     struct row_stats r;
@@ -140,9 +144,10 @@ static enum pt_status loss_and_grad(struct exec_env *e, float *logits, const int
     return st;
 }
 
-enum pt_status exec_head_forward(struct exec_env *e, const float *norm_w, const float *norm_b,
-                                 const float *w, const float *x, const int32_t *targets,
-                                 float scale, bool train, struct exec_head *head, double *loss,
+enum pt_status exec_head_forward(struct exec_env *e, const float *norm_w,
+                                 const float *norm_b, const float *w, const float *x,
+                                 const int32_t *targets, float scale, bool train,
+                                 struct exec_head *head, double *loss,
                                  struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
@@ -153,7 +158,8 @@ enum pt_status exec_head_forward(struct exec_env *e, const float *norm_w, const 
     memset(head, 0, sizeof(*head));
     st = exec_alloc(&e->arena, EXEC_USE_ACTIVATIONS, n + 2 * s->Ts, &head->block, err);
     if (st == PT_OK)
-        st = exec_alloc(&e->arena, EXEC_USE_LOGITS, s->T * s->vocab_local, &head->logits, err);
+        st = exec_alloc(&e->arena, EXEC_USE_LOGITS, s->T * s->vocab_local, &head->logits,
+                        err);
     if (st != PT_OK)
         goto out;
     head->norm = head->block;
@@ -171,8 +177,8 @@ out:
 }
 
 enum pt_status exec_head_backward(struct exec_env *e, const float *norm_w, const float *w,
-                                  const float *x, struct exec_head *head, float *gw, float *gb,
-                                  float *g, float *dx, struct pt_error *err)
+                                  const float *x, struct exec_head *head, float *gw,
+                                  float *gb, float *g, float *dx, struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
     const float *in, *mine;

@@ -6,8 +6,8 @@
 
 #include "exec/stage.h"
 
-static enum pt_status alloc_zero(struct exec_arena *a, enum exec_use use, size_t n, float **out,
-                                 struct pt_error *err)
+static enum pt_status alloc_zero(struct exec_arena *a, enum exec_use use, size_t n,
+                                 float **out, struct pt_error *err)
 {
     enum pt_status st = exec_alloc(a, use, n, out, err);
 
@@ -17,7 +17,8 @@ static enum pt_status alloc_zero(struct exec_arena *a, enum exec_use use, size_t
 }
 
 /* Shards end on the cell edges nearest to an even division. */
-static enum pt_status set_edges(struct exec_stage *s, struct exec_held *h, struct pt_error *err)
+static enum pt_status set_edges(struct exec_stage *s, struct exec_held *h,
+                                struct pt_error *err)
 {
     uint32_t dp = s->layout->dp;
 
@@ -41,7 +42,8 @@ static enum pt_status alloc_states(struct exec_stage *s, struct exec_held *h,
     enum pt_status st;
 
     if (frac > 0) {
-        h->host_from = exec_unit_edge(&h->unit, h->from + (size_t)((1 - frac) * (double)n));
+        h->host_from =
+            exec_unit_edge(&h->unit, h->from + (size_t)((1 - frac) * (double)n));
         if (h->host_from < h->from)
             h->host_from = h->from;
     }
@@ -98,9 +100,8 @@ enum pt_status exec_held_init(struct exec_stage *s, struct exec_held *h,
         st = alloc_weights(s, h, err);
     if (st != PT_OK)
         return st;
-    return s->zero >= 2
-               ? alloc_zero(a, EXEC_USE_GRADS, h->to - h->from, &h->g_shard, err)
-               : alloc_zero(a, EXEC_USE_GRADS, h->unit.n, &h->g, err);
+    return s->zero >= 2 ? alloc_zero(a, EXEC_USE_GRADS, h->to - h->from, &h->g_shard, err)
+                        : alloc_zero(a, EXEC_USE_GRADS, h->unit.n, &h->g, err);
 }
 
 void exec_held_fini(struct exec_stage *s, struct exec_held *h)
@@ -119,8 +120,8 @@ void exec_held_fini(struct exec_stage *s, struct exec_held *h)
 enum pt_status exec_held_weights(struct exec_stage *s, struct exec_held *h,
                                  struct pt_error *err)
 {
-    struct exec_collective op = { EXEC_ALLGATHER, EXEC_F32, false, false, NULL, h->unit.n,
-                                  h->edges };
+    struct exec_collective op = { EXEC_ALLGATHER, EXEC_F32,  false,   false,
+                                  NULL,           h->unit.n, h->edges };
     uint64_t ticket = h->gathering;
     enum pt_status st;
 
@@ -146,7 +147,8 @@ void exec_held_drop(struct exec_stage *s, struct exec_held *h)
     h->w = NULL;
 }
 
-enum pt_status exec_held_grads(struct exec_stage *s, struct exec_held *h, struct pt_error *err)
+enum pt_status exec_held_grads(struct exec_stage *s, struct exec_held *h,
+                               struct pt_error *err)
 {
     enum pt_status st;
 
@@ -157,13 +159,13 @@ enum pt_status exec_held_grads(struct exec_stage *s, struct exec_held *h, struct
     return alloc_zero(&s->env.arena, EXEC_USE_WORKSPACE, h->unit.n, &h->g, err);
 }
 
-/* With sequence parallelism a rank sees its own tokens only, so the gradients of what all ranks
- * hold alike are partial. */
+/* With sequence parallelism a rank sees its own tokens only, so the gradients of what all
+ * ranks hold alike are partial. */
 static enum pt_status sum_shared(struct exec_stage *s, struct exec_held *h,
                                  struct pt_error *err)
 {
-    struct exec_collective op = { EXEC_ALLREDUCE, EXEC_F32, false, false, h->g,
-                                  h->unit.shared_n, NULL };
+    struct exec_collective op = { EXEC_ALLREDUCE, EXEC_F32,         false, false,
+                                  h->g,           h->unit.shared_n, NULL };
 
     if (!s->env.shape.sequence_parallel || h->unit.shared_n == 0 || h->summed)
         return PT_OK;
@@ -175,7 +177,12 @@ enum pt_status exec_held_reduce(struct exec_stage *s, struct exec_held *h,
                                 struct pt_error *err)
 {
     struct exec_collective op = { s->zero == 0 ? EXEC_ALLREDUCE : EXEC_REDUCESCATTER,
-                                  EXEC_F32, false, false, h->g, h->unit.n, h->edges };
+                                  EXEC_F32,
+                                  false,
+                                  false,
+                                  h->g,
+                                  h->unit.n,
+                                  h->edges };
     enum pt_status st = sum_shared(s, h, err);
 
     if (st != PT_OK || s->layout->dp == 1)
@@ -207,8 +214,8 @@ enum pt_status exec_held_finish(struct exec_stage *s, struct exec_held *h,
 enum pt_status exec_held_gather(struct exec_stage *s, struct exec_held *h,
                                 struct pt_error *err)
 {
-    struct exec_collective op = { EXEC_ALLGATHER, EXEC_F32, false, false, h->w, h->unit.n,
-                                  h->edges };
+    struct exec_collective op = { EXEC_ALLGATHER, EXEC_F32,  false,   false,
+                                  h->w,           h->unit.n, h->edges };
 
     if (s->zero != 1 && s->zero != 2)
         return PT_OK;
@@ -246,7 +253,8 @@ void exec_held_norms(const struct exec_stage *s, const struct exec_held *h, doub
             continue;
         for (size_t c = 0; c * EXEC_GRID < t->n; c++) {
             size_t at = t->offset + c * EXEC_GRID;
-            size_t n = t->n - c * EXEC_GRID < EXEC_GRID ? t->n - c * EXEC_GRID : EXEC_GRID;
+            size_t n =
+                t->n - c * EXEC_GRID < EXEC_GRID ? t->n - c * EXEC_GRID : EXEC_GRID;
 
             if (at >= from && at < to)
                 table[exec_norm_entry(sh, &h->unit, i, c)] =
@@ -269,7 +277,8 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Tensor by tensor, because decay differs. w, m, v, g hold float `from` of the unit first. */
+/* Tensor by tensor, because decay differs. w, m, v, g hold float `from` of the unit
+ * first. */
 static void update_range(const struct exec_stage *s, const struct exec_held *h, float *w,
                          float *m, float *v, const float *g, size_t from, size_t to,
                          const struct exec_adam *adam)
@@ -280,8 +289,8 @@ static void update_range(const struct exec_stage *s, const struct exec_held *h, 
         size_t b = t->offset + t->n < to ? t->offset + t->n : to;
 
         if (a < b)
-            s->env.k->adamw(w + (a - from), m + (a - from), v + (a - from), g + (a - from),
-                            b - a, adam, t->decay);
+            s->env.k->adamw(w + (a - from), m + (a - from), v + (a - from),
+                            g + (a - from), b - a, adam, t->decay);
     }
 }
 
@@ -294,15 +303,15 @@ void exec_held_update(struct exec_stage *s, struct exec_held *h, uint32_t shard,
         return;
     if (shard == 0) {
         if (from < to)
-            update_range(s, h, exec_held_w(s, h, from), h->m, h->v, exec_held_g(s, h, from),
-                         from, to, adam);
+            update_range(s, h, exec_held_w(s, h, from), h->m, h->v,
+                         exec_held_g(s, h, from), from, to, adam);
         return;
     }
     host_range(h, shard, &from, &to);
     at = from - h->host_from;
     if (from < to)
-        update_range(s, h, h->host_w + at, h->host_m + at, h->host_v + at, h->host_g + at, from,
-                     to, adam);
+        update_range(s, h, h->host_w + at, h->host_m + at, h->host_v + at, h->host_g + at,
+                     from, to, adam);
 }
 
 void exec_held_out(struct exec_stage *s, struct exec_held *h, uint32_t shard)
@@ -333,8 +342,8 @@ void exec_held_in(struct exec_stage *s, struct exec_held *h, uint32_t shard)
     s->copied_bytes += (double)((to - from) * sizeof(float));
 }
 
-enum pt_status exec_piece_each(struct exec_stage *s, struct exec_piece *p, exec_held_fn *f,
-                               struct pt_error *err)
+enum pt_status exec_piece_each(struct exec_stage *s, struct exec_piece *p,
+                               exec_held_fn *f, struct pt_error *err)
 {
     struct exec_held *ends[] = { p->tokens, p->positions };
     struct exec_held *tail[] = { p->norm, p->head };

@@ -22,7 +22,8 @@ static uint32_t rank_of_stage(const struct exec_stage *s, uint32_t stage)
     return stage * each + s->comm->rank % each;
 }
 
-/* Messages are found by what they are: kind, the piece of the model that receives, micro-batch. */
+/* Messages are found by what they are: kind, the piece of the model that receives,
+ * micro-batch. */
 static uint64_t tag_of(bool gradient, uint32_t piece, uint32_t mb)
 {
     return (uint64_t)gradient << 62 | (uint64_t)piece << 40 | mb;
@@ -93,7 +94,8 @@ static enum pt_status message(struct exec_stage *s, const struct pt_instr *in,
         return post(s, in->peer, tag_of(false, p->index + 1, in->micro_batch),
                     &f->x[p->n_layers], err);
     if (in->kind == PT_SEND_GRADIENT) {
-        st = post(s, in->peer, tag_of(true, p->index - 1, in->micro_batch), &f->dy[0], err);
+        st = post(s, in->peer, tag_of(true, p->index - 1, in->micro_batch), &f->dy[0],
+                  err);
         if (st == PT_OK)
             exec_flight_done(s, in->chunk, in->micro_batch);
         return st;
@@ -103,10 +105,12 @@ static enum pt_status message(struct exec_stage *s, const struct pt_instr *in,
     if (st != PT_OK)
         return st;
     return s->comm->ops->recv(s->comm, rank_of_stage(s, in->peer),
-                              tag_of(gradient, p->index, in->micro_batch), *at, bytes, err);
+                              tag_of(gradient, p->index, in->micro_batch), *at, bytes,
+                              err);
 }
 
-static enum pt_status each_piece(struct exec_stage *s, exec_held_fn *f, struct pt_error *err)
+static enum pt_status each_piece(struct exec_stage *s, exec_held_fn *f,
+                                 struct pt_error *err)
 {
     enum pt_status st = PT_OK;
 
@@ -122,7 +126,8 @@ static enum pt_status finish_all(struct exec_stage *s, struct pt_error *err)
 }
 
 /* Embedding and head of a tied model on this stage, where they are. */
-static void tied_units(struct exec_stage *s, struct exec_held **tokens, struct exec_held **head)
+static void tied_units(struct exec_stage *s, struct exec_held **tokens,
+                       struct exec_held **head)
 {
     *tokens = *head = NULL;
     for (uint32_t c = 0; c < s->schedule.chunks; c++) {
@@ -142,7 +147,8 @@ static enum pt_status add_tied(struct exec_stage *s, struct pt_error *err)
     enum pt_status st = finish_all(s, err);
 
     tied_units(s, &tokens, &head);
-    if (st != PT_OK || !s->env.shape.tied || s->tied_added || (tokens == NULL && head == NULL))
+    if (st != PT_OK || !s->env.shape.tied || s->tied_added ||
+        (tokens == NULL && head == NULL))
         return st;
     s->tied_added = true;
     mine = tokens != NULL ? tokens : head;
@@ -157,7 +163,8 @@ static enum pt_status add_tied(struct exec_stage *s, struct pt_error *err)
     return exec_collective(s->tied, &op, err);
 }
 
-static enum pt_status norms_of(struct exec_stage *s, struct exec_held *h, struct pt_error *err)
+static enum pt_status norms_of(struct exec_stage *s, struct exec_held *h,
+                               struct pt_error *err)
 {
     (void)err;
     /* a tied head's gradient is the embedding's, counted there */
@@ -166,13 +173,14 @@ static enum pt_status norms_of(struct exec_stage *s, struct exec_held *h, struct
     return PT_OK;
 }
 
-/* Table: cell norms, then one loss per micro-batch of the global batch, then the stop flag. Each
- * entry has one contributor, so the sum over ranks is exact and every rank adds the same numbers
- * in the same order. */
-static enum pt_status global_norm(struct exec_stage *s, bool stop_asked, struct pt_error *err)
+/* Table: cell norms, then one loss per micro-batch of the global batch, then the stop
+ * flag. Each entry has one contributor, so the sum over ranks is exact and every rank
+ * adds the same numbers in the same order. */
+static enum pt_status global_norm(struct exec_stage *s, bool stop_asked,
+                                  struct pt_error *err)
 {
-    struct exec_collective op = { EXEC_ALLREDUCE, EXEC_F64, false, true, s->table, s->table_n,
-                                  NULL };
+    struct exec_collective op = { EXEC_ALLREDUCE, EXEC_F64,   false, true,
+                                  s->table,       s->table_n, NULL };
     size_t n_losses = (size_t)s->micro_batches * s->layout->dp;
     double *losses = s->table + s->norm_entries, sum = 0, loss = 0;
     enum pt_status st = add_tied(s, err);
@@ -183,7 +191,8 @@ static enum pt_status global_norm(struct exec_stage *s, bool stop_asked, struct 
     if ((st = each_piece(s, norms_of, err)))
         return st;
     for (uint32_t c = 0; c < s->schedule.chunks; c++)
-        for (uint32_t i = 0; s->piece[c].last && s->tp_rank == 0 && i < s->micro_batches; i++)
+        for (uint32_t i = 0; s->piece[c].last && s->tp_rank == 0 && i < s->micro_batches;
+             i++)
             losses[(size_t)i * s->layout->dp + s->dp_rank] = s->losses[i];
     losses[n_losses] = stop_asked ? 1 : 0;
     if ((st = exec_collective(s->world, &op, err)))
@@ -225,9 +234,10 @@ static enum pt_status optimizer_part(struct exec_stage *s, const struct pt_instr
     return PT_OK;
 }
 
-/* Does another FORWARD of this chunk come before this micro-batch's backward? Then the head's
- * backward runs at once, so that only one micro-batch's logits exist at a time. */
-static bool fuses_head(const struct exec_stage *s, const struct pt_program *prog, size_t at)
+/* Does another FORWARD of this chunk come before this micro-batch's backward? Then the
+ * head's backward runs at once, so that only one micro-batch's logits exist at a time. */
+static bool fuses_head(const struct exec_stage *s, const struct pt_program *prog,
+                       size_t at)
 {
     const struct pt_instr *in = &prog->instr[at];
 
@@ -246,8 +256,8 @@ static bool fuses_head(const struct exec_stage *s, const struct pt_program *prog
     return true;
 }
 
-static enum pt_status execute(struct exec_stage *s, const struct pt_program *prog, size_t at,
-                              bool stop_asked, struct pt_error *err)
+static enum pt_status execute(struct exec_stage *s, const struct pt_program *prog,
+                              size_t at, bool stop_asked, struct pt_error *err)
 {
     const struct pt_instr *in = &prog->instr[at];
     enum pt_status st;
@@ -294,7 +304,8 @@ static enum pt_status execute(struct exec_stage *s, const struct pt_program *pro
                    pt_instr_name((enum pt_instr_kind)in->kind));
 }
 
-static enum pt_status clear(struct exec_stage *s, struct exec_held *h, struct pt_error *err)
+static enum pt_status clear(struct exec_stage *s, struct exec_held *h,
+                            struct pt_error *err)
 {
     (void)err;
     exec_held_clear(s, h);
@@ -324,7 +335,8 @@ enum pt_status exec_step(struct exec_stage *s, uint64_t step, bool stop_asked,
     return st;
 }
 
-static enum pt_status gathered(struct exec_stage *s, struct exec_held *h, struct pt_error *err)
+static enum pt_status gathered(struct exec_stage *s, struct exec_held *h,
+                               struct pt_error *err)
 {
     return s->zero < 3 && h->trains ? exec_held_weights(s, h, err) : PT_OK;
 }

@@ -1,8 +1,9 @@
-/* Compiled once per instruction set, with EXEC_KERNELS the table's name, EXEC_ISA its text and
- * EXEC_SUPPORTED an expression that says whether this processor has it (local.mk).
+/* Compiled once per instruction set, with EXEC_KERNELS the table's name, EXEC_ISA its
+ * text and EXEC_SUPPORTED an expression that says whether this processor has it
+ * (local.mk).
  *
- * Float sums run in 16 lanes; a long row is summed in blocks whose totals go to double where the
- * result feeds the loss or the norm. */
+ * Float sums run in 16 lanes; a long row is summed in blocks whose totals go to double
+ * where the result feeds the loss or the norm. */
 #include "config.h"
 
 #include <math.h>
@@ -113,9 +114,9 @@ static void layernorm(float *y, float *mean, float *rstd, const float *x, const 
 }
 
 /* With n = (x - mean) rstd and g = dy w:  dx = rstd (g - avg(g) - n avg(g n)). */
-static void layernorm_grad(float *dx, float *dw, float *db, const float *dy, const float *x,
-                           const float *mean, const float *rstd, const float *w, size_t T,
-                           size_t h)
+static void layernorm_grad(float *dx, float *dw, float *db, const float *dy,
+                           const float *x, const float *mean, const float *rstd,
+                           const float *w, size_t T, size_t h)
 {
     for (size_t t = 0; t < T; t++) {
         const float *px = x + t * h, *pd = dy + t * h;
@@ -143,8 +144,8 @@ static void layernorm_grad(float *dx, float *dw, float *db, const float *dy, con
     }
 }
 
-static void rmsnorm(float *y, float *rstd, const float *x, const float *w, size_t T, size_t h,
-                    float eps)
+static void rmsnorm(float *y, float *rstd, const float *x, const float *w, size_t T,
+                    size_t h, float eps)
 {
     for (size_t t = 0; t < T; t++) {
         const float *row = x + t * h;
@@ -189,7 +190,8 @@ static void rmsnorm_grad(float *dx, float *dw, const float *dy, const float *x,
     }
 }
 
-/* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), Hendrycks and Gimpel 2016, as GPT-2. */
+/* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), Hendrycks and Gimpel 2016, as GPT-2.
+ */
 #define GELU_C 0.7978845608028654f
 #define GELU_A 0.044715f
 
@@ -321,8 +323,8 @@ static void softmax_again(float *p, const float *lse, size_t rows, size_t n, siz
     }
 }
 
-static void softmax_grad(float *dp, const float *p, const float *delta, size_t rows, size_t n,
-                         float a)
+static void softmax_grad(float *dp, const float *p, const float *delta, size_t rows,
+                         size_t n, float a)
 {
     for (size_t r = 0; r < rows; r++) {
         float *d = dp + r * n;
@@ -430,8 +432,8 @@ EXEC_INLINE vf vec_sqrt(vf x)
     return x;
 }
 
-/* Loshchilov and Hutter, decoupled weight decay; the bias corrections are in step_size and
- * inv_sqrt_c2:  w <- decay w - step_size m / (sqrt(v) inv_sqrt_c2 + eps). */
+/* Loshchilov and Hutter, decoupled weight decay; the bias corrections are in step_size
+ * and inv_sqrt_c2:  w <- decay w - step_size m / (sqrt(v) inv_sqrt_c2 + eps). */
 static void adamw(float *w, float *m, float *v, const float *g, size_t n,
                   const struct exec_adam *c, bool decay)
 {

@@ -48,8 +48,8 @@ struct watch {
     struct exec_shared *shared;
     pid_t pid[EXEC_MAX_RANKS];
     uint32_t left;
-    enum pt_status first;  /* failure to report */
-    bool stopped;          /* a stop signal came */
+    enum pt_status first; /* failure to report */
+    bool stopped;         /* a stop signal came */
     double failed_at, beat_at;
     uint64_t beats;
 };
@@ -98,7 +98,8 @@ static enum pt_status start(struct watch *w, uint32_t rank, struct pt_error *err
     free(env);
     if (e != 0) {
         w->pid[rank] = 0;
-        return pt_fail(err, PT_SYSTEM, NULL, 0, "cannot start rank %u: %s", rank, strerror(e));
+        return pt_fail(err, PT_SYSTEM, NULL, 0, "cannot start rank %u: %s", rank,
+                       strerror(e));
     }
     w->left++;
     return PT_OK;
@@ -135,7 +136,8 @@ static void describe(const struct exec_rank_status *s, char *text, size_t size)
     else
         snprintf(text, size, "in %s of chunk %u, micro-batch %u of step %u",
                  pt_instr_name((enum pt_instr_kind)atomic_load(&s->instr_kind)),
-                 atomic_load(&s->chunk), atomic_load(&s->micro_batch), atomic_load(&s->step));
+                 atomic_load(&s->chunk), atomic_load(&s->micro_batch),
+                 atomic_load(&s->step));
 }
 
 /* A rank has ended: was it well? */
@@ -163,8 +165,9 @@ static void ended(struct watch *w, uint32_t rank, int status, struct pt_error *e
         }
     } else if (w->first == PT_OK) {
         w->first = WIFSIGNALED(status)
-                       ? pt_fail(err, PT_SYSTEM, NULL, 0, "rank %u was killed by signal %d (%s) %s",
-                                 rank, WTERMSIG(status), strsignal(WTERMSIG(status)), doing)
+                       ? pt_fail(err, PT_SYSTEM, NULL, 0,
+                                 "rank %u was killed by signal %d (%s) %s", rank,
+                                 WTERMSIG(status), strsignal(WTERMSIG(status)), doing)
                        : pt_fail(err, PT_SYSTEM, NULL, 0,
                                  "rank %u ended with status %d %s, without a word", rank,
                                  WEXITSTATUS(status), doing);
@@ -182,7 +185,8 @@ static void reap(struct watch *w, struct pt_error *err)
     }
 }
 
-/* Every rank's current and last collective, for whoever must find out why nothing moves. */
+/* Every rank's current and last collective, for whoever must find out why nothing moves.
+ */
 static void print_ranks(const struct watch *w)
 {
     for (uint32_t r = 0; r < w->l->ranks; r++) {
@@ -190,17 +194,18 @@ static void print_ranks(const struct watch *w)
         char doing[128];
 
         describe(s, doing, sizeof(doing));
-        fprintf(w->l->log,
-                "rank %u: %s; now: %s (%s, %llu elements or bytes, number %llu, rank %u); "
-                "last: %s (%s, %llu, number %llu)\n",
-                r, doing, what_name(atomic_load(&s->now_what)),
-                exec_dim_names[atomic_load(&s->now_dim) % EXEC_N_DIMS],
-                (unsigned long long)atomic_load(&s->now_n),
-                (unsigned long long)atomic_load(&s->now_seq), atomic_load(&s->now_peer),
-                what_name(atomic_load(&s->last_what)),
-                exec_dim_names[atomic_load(&s->last_dim) % EXEC_N_DIMS],
-                (unsigned long long)atomic_load(&s->last_n),
-                (unsigned long long)atomic_load(&s->last_seq));
+        fprintf(
+            w->l->log,
+            "rank %u: %s; now: %s (%s, %llu elements or bytes, number %llu, rank %u); "
+            "last: %s (%s, %llu, number %llu)\n",
+            r, doing, what_name(atomic_load(&s->now_what)),
+            exec_dim_names[atomic_load(&s->now_dim) % EXEC_N_DIMS],
+            (unsigned long long)atomic_load(&s->now_n),
+            (unsigned long long)atomic_load(&s->now_seq), atomic_load(&s->now_peer),
+            what_name(atomic_load(&s->last_what)),
+            exec_dim_names[atomic_load(&s->last_dim) % EXEC_N_DIMS],
+            (unsigned long long)atomic_load(&s->last_n),
+            (unsigned long long)atomic_load(&s->last_seq));
     }
 }
 
@@ -225,13 +230,14 @@ static void watch_progress(struct watch *w, struct pt_error *err)
     if (limit <= 0 || w->failed_at > 0 || now_s() - w->beat_at < limit)
         return;
     print_ranks(w);
-    w->first = pt_fail(err, PT_SYSTEM, NULL, 0,
-                       "no rank made progress for %g s (--watchdog): a hang, cut short",
-                       limit);
+    w->first =
+        pt_fail(err, PT_SYSTEM, NULL, 0,
+                "no rank made progress for %g s (--watchdog): a hang, cut short", limit);
     abort_all(w);
 }
 
-/* The first signal asks for a stop after the step, the second one ends the run at once. */
+/* The first signal asks for a stop after the step, the second one ends the run at once.
+ */
 static void stop_signal(struct watch *w, struct pt_error *err)
 {
     if (w->stopped) {

@@ -27,7 +27,8 @@ static size_t fc1_width(const struct exec_shape *s)
 static enum pt_status rope_init(struct exec_env *e, struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
-    enum pt_status st = exec_alloc(&e->arena, EXEC_USE_WORKSPACE, s->seq * s->d, &e->rope, err);
+    enum pt_status st =
+        exec_alloc(&e->arena, EXEC_USE_WORKSPACE, s->seq * s->d, &e->rope, err);
 
     for (size_t t = 0; st == PT_OK && t < s->seq; t++)
         for (size_t i = 0; i < s->d / 2; i++) {
@@ -69,8 +70,8 @@ enum pt_status exec_gather_tokens(struct exec_env *e, const float *x, float *to,
                                   const float **full, struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
-    struct exec_collective op = { EXEC_ALLGATHER, EXEC_F32, false, false, to, s->T * s->h,
-                                  NULL };
+    struct exec_collective op = { EXEC_ALLGATHER, EXEC_F32, false, false, to,
+                                  s->T * s->h,    NULL };
 
     *full = x;
     if (!s->sequence_parallel)
@@ -84,15 +85,21 @@ enum pt_status exec_sum_tokens(struct exec_env *e, float *full, const float **mi
                                struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
-    struct exec_collective op = { s->sequence_parallel ? EXEC_REDUCESCATTER : EXEC_ALLREDUCE,
-                                  EXEC_F32, false, false, full, s->T * s->h, NULL };
+    struct exec_collective op = { s->sequence_parallel ? EXEC_REDUCESCATTER
+                                                       : EXEC_ALLREDUCE,
+                                  EXEC_F32,
+                                  false,
+                                  false,
+                                  full,
+                                  s->T * s->h,
+                                  NULL };
 
     *mine = s->sequence_parallel ? full + s->tp_rank * s->Ts * s->h : full;
     return exec_collective(e->tp, &op, err);
 }
 
-void exec_norm(const struct exec_env *e, float *y, float *mean, float *rstd, const float *x,
-               const float *w, const float *b, size_t tokens)
+void exec_norm(const struct exec_env *e, float *y, float *mean, float *rstd,
+               const float *x, const float *w, const float *b, size_t tokens)
 {
     const struct exec_shape *s = &e->shape;
 
@@ -102,9 +109,9 @@ void exec_norm(const struct exec_env *e, float *y, float *mean, float *rstd, con
         e->k->layernorm(y, mean, rstd, x, w, b, tokens, s->h, s->eps);
 }
 
-void exec_norm_grad(const struct exec_env *e, float *dx, float *dw, float *db, const float *dy,
-                    const float *x, const float *mean, const float *rstd, const float *w,
-                    size_t tokens)
+void exec_norm_grad(const struct exec_env *e, float *dx, float *dw, float *db,
+                    const float *dy, const float *x, const float *mean, const float *rstd,
+                    const float *w, size_t tokens)
 {
     const struct exec_shape *s = &e->shape;
 
@@ -142,18 +149,24 @@ static enum pt_status cut(struct exec_env *e, enum exec_use use, const struct pa
 
 #define N_PARTS(a) (sizeof(a) / sizeof((a)[0]))
 
-static enum pt_status saved_alloc(struct exec_env *e, enum exec_keep keep, struct exec_saved *v,
-                                  struct pt_error *err)
+static enum pt_status saved_alloc(struct exec_env *e, enum exec_keep keep,
+                                  struct exec_saved *v, struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
     size_t core = keep == EXEC_KEEP_ALL, means = s->rmsnorm ? 0 : s->Ts;
     const struct part parts[] = {
-        { &v->norm1, s->Ts * s->h },        { &v->mean1, means },
-        { &v->rstd1, s->Ts },               { &v->qkv, s->T * qkv_width(s) },
-        { &v->out, core * s->T * s->heads * s->d }, { &v->lse, core * s->T * s->heads },
-        { &v->mid, s->Ts * s->h },          { &v->norm2, s->Ts * s->h },
-        { &v->mean2, means },               { &v->rstd2, s->Ts },
-        { &v->fc1, s->T * fc1_width(s) },   { &v->act, s->T * s->f },
+        { &v->norm1, s->Ts * s->h },
+        { &v->mean1, means },
+        { &v->rstd1, s->Ts },
+        { &v->qkv, s->T * qkv_width(s) },
+        { &v->out, core * s->T * s->heads * s->d },
+        { &v->lse, core * s->T * s->heads },
+        { &v->mid, s->Ts * s->h },
+        { &v->norm2, s->Ts * s->h },
+        { &v->mean2, means },
+        { &v->rstd2, s->Ts },
+        { &v->fc1, s->T * fc1_width(s) },
+        { &v->act, s->T * s->f },
     };
 
     return cut(e, EXEC_USE_ACTIVATIONS, parts, N_PARTS(parts), &v->block, err);
@@ -165,10 +178,14 @@ static enum pt_status pending_alloc(struct exec_env *e, bool core, struct exec_p
     const struct exec_shape *s = &e->shape;
     size_t gathered = s->sequence_parallel ? s->T * s->h : 0;
     const struct part parts[] = {
-        { &p->dy_full, gathered },        { &p->dmid, s->Ts * s->h },
-        { &p->dmid_full, gathered },      { &p->dfc1, s->T * fc1_width(s) },
-        { &p->dqkv, s->T * qkv_width(s) }, { &p->out, core ? s->T * s->heads * s->d : 0 },
-        { &p->lse, core ? s->T * s->heads : 0 }, { &p->dnorm, 4 * s->h },
+        { &p->dy_full, gathered },
+        { &p->dmid, s->Ts * s->h },
+        { &p->dmid_full, gathered },
+        { &p->dfc1, s->T * fc1_width(s) },
+        { &p->dqkv, s->T * qkv_width(s) },
+        { &p->out, core ? s->T * s->heads * s->d : 0 },
+        { &p->lse, core ? s->T * s->heads : 0 },
+        { &p->dnorm, 4 * s->h },
     };
     enum pt_status st = cut(e, EXEC_USE_WORKSPACE, parts, N_PARTS(parts), &p->block, err);
 
@@ -189,7 +206,8 @@ void exec_pending_free(struct exec_env *e, struct exec_pending *p)
     memset(p, 0, sizeof(*p));
 }
 
-static const float *tensor(const struct exec_unit *u, const float *w, enum exec_slot_name slot)
+static const float *tensor(const struct exec_unit *u, const float *w,
+                           enum exec_slot_name slot)
 {
     return u->slot[slot] == EXEC_ABSENT ? NULL : w + u->slot[slot];
 }
@@ -200,8 +218,8 @@ static float *grad(const struct exec_unit *u, float *g, enum exec_slot_name slot
 }
 
 /* y = x + full's own part + bias */
-static void residual(const struct exec_env *e, float *y, const float *x, const float *mine,
-                     const float *bias)
+static void residual(const struct exec_env *e, float *y, const float *x,
+                     const float *mine, const float *bias)
 {
     const struct exec_shape *s = &e->shape;
 
@@ -211,8 +229,9 @@ static void residual(const struct exec_env *e, float *y, const float *x, const f
 }
 
 /* qkv = norm1 Wqkv' + b, rotated where positions are rotary. */
-static enum pt_status forward_qkv(struct exec_env *e, const struct exec_unit *u, const float *w,
-                                  struct exec_saved *v, struct pt_error *err)
+static enum pt_status forward_qkv(struct exec_env *e, const struct exec_unit *u,
+                                  const float *w, struct exec_saved *v,
+                                  struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
     size_t width = qkv_width(s);
@@ -225,12 +244,14 @@ static enum pt_status forward_qkv(struct exec_env *e, const struct exec_unit *u,
     if (s->bias)
         e->k->bias_add(v->qkv, tensor(u, w, EXEC_Q_B), s->T, width);
     if (e->rope != NULL)
-        e->k->rope(v->qkv, e->rope, s->T, s->seq, s->heads + s->kv_heads, s->d, width, false);
+        e->k->rope(v->qkv, e->rope, s->T, s->seq, s->heads + s->kv_heads, s->d, width,
+                   false);
     return PT_OK;
 }
 
-static enum pt_status forward_mlp(struct exec_env *e, const struct exec_unit *u, const float *w,
-                                  struct exec_saved *v, struct pt_error *err)
+static enum pt_status forward_mlp(struct exec_env *e, const struct exec_unit *u,
+                                  const float *w, struct exec_saved *v,
+                                  struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
     const float *in;
@@ -248,9 +269,10 @@ static enum pt_status forward_mlp(struct exec_env *e, const struct exec_unit *u,
     return PT_OK;
 }
 
-enum pt_status exec_layer_forward(struct exec_env *e, const struct exec_unit *u, const float *w,
-                                  const float *x, float *y, enum exec_keep keep,
-                                  struct exec_saved *v, struct pt_error *err)
+enum pt_status exec_layer_forward(struct exec_env *e, const struct exec_unit *u,
+                                  const float *w, const float *x, float *y,
+                                  enum exec_keep keep, struct exec_saved *v,
+                                  struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
     struct exec_attention a = attention_of(e);
@@ -268,7 +290,8 @@ enum pt_status exec_layer_forward(struct exec_env *e, const struct exec_unit *u,
     core_out = v->out != NULL ? v->out : e->wide;
     core_lse = v->lse != NULL ? v->lse : v->fc1;
     exec_attention_forward(&a, v->qkv, core_out, core_lse, e->attention);
-    exec_linear(e->full, core_out, tensor(u, w, EXEC_PROJ_W), s->T, s->heads * s->d, s->h);
+    exec_linear(e->full, core_out, tensor(u, w, EXEC_PROJ_W), s->T, s->heads * s->d,
+                s->h);
     if ((st = exec_sum_tokens(e, e->full, &mine, err)))
         return st;
     residual(e, v->mid, x, mine, tensor(u, w, EXEC_PROJ_B));
@@ -285,9 +308,10 @@ enum pt_status exec_layer_forward(struct exec_env *e, const struct exec_unit *u,
     return PT_OK;
 }
 
-static enum pt_status mlp_input(struct exec_env *e, const struct exec_unit *u, const float *w,
-                                const float *dy, const struct exec_saved *v,
-                                struct exec_pending *p, struct pt_error *err)
+static enum pt_status mlp_input(struct exec_env *e, const struct exec_unit *u,
+                                const float *w, const float *dy,
+                                const struct exec_saved *v, struct exec_pending *p,
+                                struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
     const float *dy_full, *mine;
@@ -295,25 +319,27 @@ static enum pt_status mlp_input(struct exec_env *e, const struct exec_unit *u, c
 
     if (st != PT_OK)
         return st;
-    exec_linear_input(e->wide, dy_full, tensor(u, w, EXEC_FC2_W), s->T, s->f, s->h, false);
+    exec_linear_input(e->wide, dy_full, tensor(u, w, EXEC_FC2_W), s->T, s->f, s->h,
+                      false);
     if (s->gated)
         e->k->swiglu_grad(p->dfc1, e->wide, v->fc1, s->T, s->f);
     else
         e->k->gelu_grad(p->dfc1, e->wide, v->fc1, s->T * s->f);
-    exec_linear_input(e->full, p->dfc1, tensor(u, w, EXEC_FC1_W), s->T, s->h, fc1_width(s),
-                      false);
+    exec_linear_input(e->full, p->dfc1, tensor(u, w, EXEC_FC1_W), s->T, s->h,
+                      fc1_width(s), false);
     if ((st = exec_sum_tokens(e, e->full, &mine, err)))
         return st;
     memcpy(p->dmid, dy, s->Ts * s->h * sizeof(*dy));
-    exec_norm_grad(e, p->dmid, p->dnorm + s->h, p->dnorm + 3 * s->h, mine, v->mid, v->mean2,
-                   v->rstd2, tensor(u, w, EXEC_LN2_W), s->Ts);
+    exec_norm_grad(e, p->dmid, p->dnorm + s->h, p->dnorm + 3 * s->h, mine, v->mid,
+                   v->mean2, v->rstd2, tensor(u, w, EXEC_LN2_W), s->Ts);
     return PT_OK;
 }
 
 enum pt_status exec_layer_backward_input(struct exec_env *e, const struct exec_unit *u,
                                          const float *w, const float *x, const float *dy,
-                                         const struct exec_saved *v, struct exec_pending *p,
-                                         float *dx, struct pt_error *err)
+                                         const struct exec_saved *v,
+                                         struct exec_pending *p, float *dx,
+                                         struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
     struct exec_attention a = attention_of(e);
@@ -331,12 +357,12 @@ enum pt_status exec_layer_backward_input(struct exec_env *e, const struct exec_u
         exec_attention_forward(&a, v->qkv, p->out, p->lse, e->attention);
     out = v->out != NULL ? v->out : p->out;
     lse = v->lse != NULL ? v->lse : p->lse;
-    exec_linear_input(e->wide, dmid_full, tensor(u, w, EXEC_PROJ_W), s->T, s->heads * s->d,
-                      s->h, false);
+    exec_linear_input(e->wide, dmid_full, tensor(u, w, EXEC_PROJ_W), s->T,
+                      s->heads * s->d, s->h, false);
     exec_attention_backward(&a, v->qkv, out, lse, e->wide, p->dqkv, e->attention);
     if (e->rope != NULL)
-        e->k->rope(p->dqkv, e->rope, s->T, s->seq, s->heads + s->kv_heads, s->d, qkv_width(s),
-                   true);
+        e->k->rope(p->dqkv, e->rope, s->T, s->seq, s->heads + s->kv_heads, s->d,
+                   qkv_width(s), true);
     exec_linear_input(e->full, p->dqkv, tensor(u, w, EXEC_Q_W), s->T, s->h, qkv_width(s),
                       false);
     if ((st = exec_sum_tokens(e, e->full, &mine, err)))
@@ -348,8 +374,10 @@ enum pt_status exec_layer_backward_input(struct exec_env *e, const struct exec_u
 }
 
 enum pt_status exec_layer_backward_weight(struct exec_env *e, const struct exec_unit *u,
-                                          float *g, const float *dy, const struct exec_saved *v,
-                                          const struct exec_pending *p, struct pt_error *err)
+                                          float *g, const float *dy,
+                                          const struct exec_saved *v,
+                                          const struct exec_pending *p,
+                                          struct pt_error *err)
 {
     const struct exec_shape *s = &e->shape;
     const float *in, *out = v->out != NULL ? v->out : p->out;
@@ -361,7 +389,8 @@ enum pt_status exec_layer_backward_weight(struct exec_env *e, const struct exec_
     if ((st = exec_gather_tokens(e, v->norm2, e->full, &in, err)))
         return st;
     exec_linear_weight(grad(u, g, EXEC_FC1_W), p->dfc1, in, s->T, s->h, fc1_width(s));
-    exec_linear_weight(grad(u, g, EXEC_PROJ_W), dmid_full, out, s->T, s->heads * s->d, s->h);
+    exec_linear_weight(grad(u, g, EXEC_PROJ_W), dmid_full, out, s->T, s->heads * s->d,
+                       s->h);
     if ((st = exec_gather_tokens(e, v->norm1, e->full, &in, err)))
         return st;
     exec_linear_weight(grad(u, g, EXEC_Q_W), p->dqkv, in, s->T, s->h, qkv_width(s));

@@ -3,11 +3,11 @@
  *   a  = x  + proj(attention(qkv(norm1(x))))        x, a, y: [Ts, h]
  *   y  = a  + fc2(act(fc1(norm2(a))))
  *
- * qkv and fc1 are cut by rows, proj and fc2 by columns (Shoeybi et al., Megatron-LM), so each
- * half ends in one sum over the tensor-parallel ranks: an all-reduce, or with sequence
- * parallelism (Korthikanti et al.) a reduce-scatter with an all-gather before the next product.
- * Backward comes in two parts: the input part is the chain from dy to dx, the weight part
- * may run later. */
+ * qkv and fc1 are cut by rows, proj and fc2 by columns (Shoeybi et al., Megatron-LM), so
+ * each half ends in one sum over the tensor-parallel ranks: an all-reduce, or with
+ * sequence parallelism (Korthikanti et al.) a reduce-scatter with an all-gather before
+ * the next product. Backward comes in two parts: the input part is the chain from dy to
+ * dx, the weight part may run later. */
 #ifndef PT_EXEC_LAYER_H
 #define PT_EXEC_LAYER_H
 
@@ -29,7 +29,11 @@ struct exec_env {
     float *rope;      /* [seq, d/2, 2] cosines and sines, NULL with learned positions */
 };
 
-enum exec_keep { EXEC_KEEP_ALL, EXEC_KEEP_NO_CORE /* recompute attention */, EXEC_KEEP_INPUT };
+enum exec_keep {
+    EXEC_KEEP_ALL,
+    EXEC_KEEP_NO_CORE /* recompute attention */,
+    EXEC_KEEP_INPUT
+};
 
 /* What forward leaves for backward: one block of the arena. */
 struct exec_saved {
@@ -53,14 +57,14 @@ enum pt_status exec_gather_tokens(struct exec_env *env, const float *x, float *t
 /* Partial sums full[T, h] become this rank's [Ts, h], inside full. */
 enum pt_status exec_sum_tokens(struct exec_env *env, float *full, const float **mine,
                                struct pt_error *err);
-void exec_norm(const struct exec_env *env, float *y, float *mean, float *rstd, const float *x,
-               const float *w, const float *b, size_t tokens);
+void exec_norm(const struct exec_env *env, float *y, float *mean, float *rstd,
+               const float *x, const float *w, const float *b, size_t tokens);
 void exec_norm_grad(const struct exec_env *env, float *dx, float *dw, float *db,
                     const float *dy, const float *x, const float *mean, const float *rstd,
                     const float *w, size_t tokens);
 
-/* y NULL: stop before fc2, which is all that a recomputation needs. saved is allocated here and
- * released by exec_saved_free; keep must not be EXEC_KEEP_INPUT. */
+/* y NULL: stop before fc2, which is all that a recomputation needs. saved is allocated
+ * here and released by exec_saved_free; keep must not be EXEC_KEEP_INPUT. */
 enum pt_status exec_layer_forward(struct exec_env *env, const struct exec_unit *u,
                                   const float *w, const float *x, float *y,
                                   enum exec_keep keep, struct exec_saved *saved,

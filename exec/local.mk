@@ -10,6 +10,7 @@ noinst_LIBRARIES += %reldir%/libexec.a %reldir%/libkernels_base.a
 %canon_reldir%_libexec_a_SOURCES += %reldir%/comm.c %reldir%/comm.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/comm_local.c %reldir%/comm_local.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/data.c %reldir%/data.h
+%canon_reldir%_libexec_a_SOURCES += %reldir%/dump.c %reldir%/dump.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/ends.c %reldir%/ends.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/held.c
 %canon_reldir%_libexec_a_SOURCES += %reldir%/interpret.c

@@ -16,22 +16,25 @@ static bool dry_run;
 static const struct pt_opt opts[] = {
     { PT_OPT_GROUP, 0, "Run", NULL, NULL, NULL, NULL },
     { PT_OPT_STR, 'd', "data", "SPEC", NULL,
-      "training tokens: text:FILE, llmc:FILE, nanogpt:FILE, megatron:PATH or FILE", &o.data },
-    { PT_OPT_U64, 'n', "steps", "N", "100", "optimizer steps", &o.steps, .lo = 1, .hi = 1e9 },
-    { PT_OPT_U64, 's', "seed", "N", NULL, "of weights and sample order; default: the plan's",
-      &o.seed, &o.seed_given },
+      "training tokens: text:FILE, llmc:FILE, nanogpt:FILE, megatron:PATH or FILE",
+      &o.data },
+    { PT_OPT_U64, 'n', "steps", "N", "100", "optimizer steps", &o.steps, .lo = 1,
+      .hi = 1e9 },
+    { PT_OPT_U64, 's', "seed", "N", NULL,
+      "of weights and sample order; default: the plan's", &o.seed, &o.seed_given },
     { PT_OPT_FLAG, 0, "dry-run", NULL, NULL,
       "print ranks, groups, memory and first instructions, train nothing", &dry_run },
     { PT_OPT_GROUP, 0, "Optimizer (AdamW)", NULL, NULL, NULL, NULL },
     { PT_OPT_NUMBER, 0, "lr", "RATE", NULL,
-      "peak learning rate; default: by the number of parameters", &o.optimizer.lr, &o.lr_given,
-      .lo = 0, .hi = 10 },
+      "peak learning rate; default: by the number of parameters", &o.optimizer.lr,
+      &o.lr_given, .lo = 0, .hi = 10 },
     { PT_OPT_STR, 0, "lr-schedule", "NAME", "cosine", "cosine, linear or constant",
       &o.lr_schedule, .choices = "cosine|linear|constant" },
     { PT_OPT_FRACTION, 0, "min-lr", "FRACTION", "10%", "end of the decay, of the peak",
       &o.optimizer.min_lr_frac },
-    { PT_OPT_U64, 0, "warmup", "N", NULL, "steps of linear warm-up; default: a tenth of --steps",
-      &o.optimizer.warmup, &o.warmup_given, .lo = 0, .hi = 1e9 },
+    { PT_OPT_U64, 0, "warmup", "N", NULL,
+      "steps of linear warm-up; default: a tenth of --steps", &o.optimizer.warmup,
+      &o.warmup_given, .lo = 0, .hi = 1e9 },
     { PT_OPT_U64, 0, "decay-steps", "N", NULL, "where the decay ends; default: --steps",
       &o.optimizer.decay_steps, &o.decay_given, .lo = 1, .hi = 1e9 },
     { PT_OPT_STR, 0, "lr-scaling", "RULE", "none",
@@ -39,32 +42,40 @@ static const struct pt_opt opts[] = {
       &o.lr_scaling, .choices = "none|linear|sqrt" },
     { PT_OPT_U64, 0, "reference-batch", "N", NULL, "sequences that --lr was made for",
       &o.reference_batch, .lo = 1, .hi = 1e9 },
-    { PT_OPT_NUMBER, 0, "beta1", "X", "0.9", "of the first moment", &o.optimizer.beta1, .lo = 0,
-      .hi = 0.999999 },
+    { PT_OPT_NUMBER, 0, "beta1", "X", "0.9", "of the first moment", &o.optimizer.beta1,
+      .lo = 0, .hi = 0.999999 },
     { PT_OPT_NUMBER, 0, "beta2", "X", "0.95", "of the second moment", &o.optimizer.beta2,
       .lo = 0, .hi = 0.999999 },
     { PT_OPT_NUMBER, 0, "eps", "X", "1e-8", "added to the denominator", &o.optimizer.eps,
       .lo = 1e-30, .hi = 1 },
-    { PT_OPT_NUMBER, 0, "weight-decay", "X", "0.1", "of matrices; norms and biases have none",
-      &o.optimizer.weight_decay, .lo = 0, .hi = 10 },
-    { PT_OPT_NUMBER, 0, "clip", "NORM", "1", "largest global gradient norm; 0: no clipping",
-      &o.optimizer.clip, .lo = 0, .hi = 1e9 },
+    { PT_OPT_NUMBER, 0, "weight-decay", "X", "0.1",
+      "of matrices; norms and biases have none", &o.optimizer.weight_decay, .lo = 0,
+      .hi = 10 },
+    { PT_OPT_NUMBER, 0, "clip", "NORM", "1",
+      "largest global gradient norm; 0: no clipping", &o.optimizer.clip, .lo = 0,
+      .hi = 1e9 },
     { PT_OPT_GROUP, 0, "Output", NULL, NULL, NULL, NULL },
     { PT_OPT_STR, 'm', "metrics", "FILE.csv", NULL, "a row per step", &o.metrics },
+    { PT_OPT_STR, 0, "dump", "DIR", NULL,
+      "write weights before and after, and the first step's gradients, as .npy",
+      &o.dump },
     { PT_OPT_U64, 0, "log-every", "N", "1", "steps between progress lines", &o.log_every,
       .lo = 1, .hi = 1e9 },
     { PT_OPT_FLAG, 'q', "quiet", NULL, NULL, "no progress and no summary", &o.quiet },
     { PT_OPT_GROUP, 0, "Machine", NULL, NULL, NULL, NULL },
     { PT_OPT_U64, 't', "threads", "N", "1", "threads of the matrix products, per rank",
       &o.threads, .lo = 1, .hi = 1024 },
-    { PT_OPT_STR, 0, "isa", "NAME", NULL, "kernels for: avx512, avx2 or base; default: the best",
-      &o.isa, .choices = "avx512|avx2|base" },
+    { PT_OPT_STR, 0, "isa", "NAME", NULL,
+      "kernels for: avx512, avx2 or base; default: the best", &o.isa,
+      .choices = "avx512|avx2|base" },
     { PT_OPT_SECONDS, 0, "watchdog", "TIME", "60s",
       "end a run that makes no progress for so long; 0: never", &o.watchdog_s },
 };
-static const struct pt_cli cli = { "ptexec", "[OPTION]... PLAN.json",
-                                   "Train the model of a plan, laid out as the plan says.", opts,
-                                   sizeof(opts) / sizeof(opts[0]) };
+static const struct pt_cli cli = {
+    "ptexec", "[OPTION]... PLAN.json",
+    "Train the model of a plan, laid out as the plan says.", opts,
+    sizeof(opts) / sizeof(opts[0])
+};
 
 /* In a rank: its error goes to the supervisor, which speaks for all. */
 static int rank_main(int fd, uint32_t rank, long parent)
@@ -97,8 +108,8 @@ static enum pt_status prepare(struct pt_plan *plan, char hash[65], struct pt_err
     if (st == PT_OK)
         st = exec_options_resolve(&o, plan, err);
     if (st == PT_OK)
-        st = exec_shape_init(&plan->setup.model, &plan->setup.job, &plan->layout, 0, &shape,
-                             err);
+        st = exec_shape_init(&plan->setup.model, &plan->setup.job, &plan->layout, 0,
+                             &shape, err);
     ranks = plan->layout.tp * plan->layout.pp * plan->layout.dp;
     if (st == PT_OK && ranks > EXEC_MAX_RANKS)
         st = pt_fail(err, PT_CAPACITY, NULL, 0,
@@ -163,8 +174,8 @@ int main(int argc, char **argv)
         return pt_close_stdout(cli.prog, 0);
     }
     if (st == PT_OK && first + 1 != argc)
-        st = pt_fail(&err, PT_USAGE, NULL, 0, "one plan is needed; %d operands were given",
-                     argc - first);
+        st = pt_fail(&err, PT_USAGE, NULL, 0,
+                     "one plan is needed; %d operands were given", argc - first);
     if (st != PT_OK) {
         free(copy);
         return pt_report(cli.prog, &err);
@@ -177,7 +188,8 @@ int main(int argc, char **argv)
     pt_plan_init(&plan);
     st = prepare(&plan, hash, &err);
     if (st == PT_OK)
-        st = dry_run ? exec_dry_run(stdout, &plan, &err) : supervise(&plan, hash, copy, &err);
+        st = dry_run ? exec_dry_run(stdout, &plan, &err)
+                     : supervise(&plan, hash, copy, &err);
     pt_plan_fini(&plan);
     free(copy);
     status = st == PT_OK ? 0 : pt_report(cli.prog, &err);

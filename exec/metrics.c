@@ -20,7 +20,8 @@ static double now_s(void)
 
 static enum pt_status failed(const struct exec_metrics *m, struct pt_error *err)
 {
-    return pt_fail(err, PT_SYSTEM, m->path, 0, "cannot write the metrics: %s", strerror(errno));
+    return pt_fail(err, PT_SYSTEM, m->path, 0, "cannot write the metrics: %s",
+                   strerror(errno));
 }
 
 enum pt_status exec_metrics_open(struct exec_metrics *m, const char *path, FILE *out,
@@ -43,6 +44,25 @@ enum pt_status exec_metrics_open(struct exec_metrics *m, const char *path, FILE 
     return PT_OK;
 }
 
+/* Small counts with one decimal at most, small memories in MiB. */
+static const char *format_rate(char *buf, double x)
+{
+    if (x < 1000)
+        snprintf(buf, 32, "%.0f", x);
+    else
+        pt_format_count(buf, x);
+    return buf;
+}
+
+static const char *format_memory(char *buf, double bytes)
+{
+    if (bytes < PT_GIB)
+        snprintf(buf, 32, "%.1f MiB", bytes / PT_MIB);
+    else
+        pt_format_gib(buf, bytes);
+    return buf;
+}
+
 static enum pt_status show(struct exec_metrics *m, const struct exec_point *p,
                            struct pt_error *err)
 {
@@ -54,10 +74,11 @@ static enum pt_status show(struct exec_metrics *m, const struct exec_point *p,
         fprintf(m->out, "\r\033[K[%.*s%.*s] ", done, "####################", BAR - done,
                 "....................");
     fprintf(m->out,
-            "step %llu/%llu  loss %.4f  grad-norm %.3f  lr %.2e  %s tokens/s  ETA %s  mem %s%s",
-            (unsigned long long)p->step, (unsigned long long)m->steps, p->loss, p->grad_norm,
-            p->lr, pt_format_count(rate, p->tokens_per_s), pt_format_seconds(eta, left),
-            pt_format_gib(mem, p->peak_bytes),
+            "step %llu/%llu  loss %.4f  grad-norm %.3f  lr %.2e  %s tokens/s  ETA %s  "
+            "mem %s%s",
+            (unsigned long long)p->step, (unsigned long long)m->steps, p->loss,
+            p->grad_norm, p->lr, format_rate(rate, p->tokens_per_s),
+            pt_format_seconds(eta, left), format_memory(mem, p->peak_bytes),
             m->terminal && p->step != m->steps ? "" : "\n");
     if (fflush(m->out) != 0)
         return pt_fail(err, PT_SYSTEM, NULL, 0, "cannot write the progress: %s",

@@ -24,7 +24,8 @@ struct exec_point {
 
 /* path NULL: no file. A file that exists is replaced. */
 enum pt_status exec_metrics_open(struct exec_metrics *m, const char *path, FILE *out,
-                                 uint64_t steps, uint64_t log_every, struct pt_error *err);
+                                 uint64_t steps, uint64_t log_every,
+                                 struct pt_error *err);
 /* Written through at once, so that a full disk is found at the step it happens. */
 enum pt_status exec_metrics_add(struct exec_metrics *m, const struct exec_point *p,
                                 struct pt_error *err);

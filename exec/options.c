@@ -5,8 +5,9 @@
 
 #include "exec/options.h"
 
-/* Kaplan et al. 2020, "Scaling laws for neural language models", equation D.1: the best peak rate
- * falls with the logarithm of the parameters. Meant for up to 10^10; bounded below beyond. */
+/* Kaplan et al. 2020, "Scaling laws for neural language models", equation D.1: the best
+ * peak rate falls with the logarithm of the parameters. Meant for up to 10^10; bounded
+ * below beyond. */
 static double default_lr(const struct pt_model *model)
 {
     struct pt_params p;
@@ -23,10 +24,11 @@ static enum pt_status scale_lr(struct exec_options *o, const struct pt_plan *pla
     if (!strcmp(o->lr_scaling, "none"))
         return PT_OK;
     if (o->reference_batch == 0)
-        return pt_fail(err, PT_USAGE, NULL, 0,
-                       "--lr-scaling %s needs --reference-batch, the global batch that the "
-                       "learning rate was made for",
-                       o->lr_scaling);
+        return pt_fail(
+            err, PT_USAGE, NULL, 0,
+            "--lr-scaling %s needs --reference-batch, the global batch that the "
+            "learning rate was made for",
+            o->lr_scaling);
     o->optimizer.lr *= !strcmp(o->lr_scaling, "sqrt") ? sqrt(ratio) : ratio;
     return PT_OK;
 }

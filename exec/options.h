@@ -18,8 +18,9 @@ struct exec_options {
     struct exec_optimizer optimizer; /* as given; exec_options_resolve completes it */
 };
 
-/* Fills what was left to defaults: seed of the plan; peak learning rate by parameters; warm-up a
- * tenth of the steps; decay over the run; the batch's scaling rule. PT_USAGE on contradictions. */
+/* Fills what was left to defaults: seed of the plan; peak learning rate by parameters;
+ * warm-up a tenth of the steps; decay over the run; the batch's scaling rule. PT_USAGE on
+ * contradictions. */
 enum pt_status exec_options_resolve(struct exec_options *o, const struct pt_plan *plan,
                                     struct pt_error *err);
 

@@ -90,18 +90,18 @@ static void drop(struct exec_stage *s, float **p)
 
 static enum pt_status boundary(struct exec_stage *s, float **p, struct pt_error *err)
 {
-    return exec_alloc(&s->env.arena, EXEC_USE_ACTIVATIONS, s->env.shape.Ts * s->env.shape.h, p,
-                      err);
+    return exec_alloc(&s->env.arena, EXEC_USE_ACTIVATIONS,
+                      s->env.shape.Ts * s->env.shape.h, p, err);
 }
 
-/* Tokens of this replica's micro-batch mb: every replica takes each dp-th micro-batch of the
- * global batch. */
+/* Tokens of this replica's micro-batch mb: every replica takes each dp-th micro-batch of
+ * the global batch. */
 static void load_tokens(struct exec_stage *s, uint32_t mb)
 {
     const struct exec_shape *sh = &s->env.shape;
     uint64_t global = (uint64_t)s->plan->setup.job.global_batch;
-    uint64_t first = (s->step - 1) * global +
-                     ((uint64_t)mb * s->layout->dp + s->dp_rank) * sh->batch;
+    uint64_t first =
+        (s->step - 1) * global + ((uint64_t)mb * s->layout->dp + s->dp_rank) * sh->batch;
 
     for (size_t i = 0; i < sh->batch; i++)
         exec_data_sample(s->data, s->seed, first + i, s->tokens + i * sh->seq,
@@ -115,11 +115,12 @@ static enum exec_keep keep_of(const struct exec_stage *s, const struct exec_piec
         return EXEC_KEEP_INPUT;
     if (s->layout->recompute == PT_RECOMPUTE_HALF && layer % 2 == 0)
         return EXEC_KEEP_INPUT;
-    return s->layout->recompute == PT_RECOMPUTE_SELECTIVE ? EXEC_KEEP_NO_CORE : EXEC_KEEP_ALL;
+    return s->layout->recompute == PT_RECOMPUTE_SELECTIVE ? EXEC_KEEP_NO_CORE
+                                                          : EXEC_KEEP_ALL;
 }
 
-static enum pt_status embed(struct exec_stage *s, struct exec_piece *p, struct exec_flight *f,
-                            uint32_t mb, struct pt_error *err)
+static enum pt_status embed(struct exec_stage *s, struct exec_piece *p,
+                            struct exec_flight *f, uint32_t mb, struct pt_error *err)
 {
     enum pt_status st = boundary(s, &f->x[0], err);
 
@@ -139,7 +140,8 @@ static enum pt_status embed(struct exec_stage *s, struct exec_piece *p, struct e
 }
 
 static enum pt_status forward_layer(struct exec_stage *s, struct exec_piece *p,
-                                    struct exec_flight *f, uint32_t l, struct pt_error *err)
+                                    struct exec_flight *f, uint32_t l,
+                                    struct pt_error *err)
 {
     struct exec_held *h = &p->layers[l];
     enum exec_keep keep = keep_of(s, p, l);
@@ -204,8 +206,8 @@ static enum pt_status head_backward(struct exec_stage *s, struct exec_piece *p,
     if (st != PT_OK)
         return st;
     gb = norm->unit.n_tensors > 1 ? norm->g + norm->unit.tensor[1].offset : NULL;
-    st = exec_head_backward(&s->env, norm->w, w->w, f->x[n], &f->head, norm->g, gb, p->head->g,
-                            f->dy[n], err);
+    st = exec_head_backward(&s->env, norm->w, w->w, f->x[n], &f->head, norm->g, gb,
+                            p->head->g, f->dy[n], err);
     exec_held_drop(s, w);
     exec_held_drop(s, norm);
     drop(s, &f->x[n]);
@@ -215,7 +217,8 @@ static enum pt_status head_backward(struct exec_stage *s, struct exec_piece *p,
 }
 
 static enum pt_status head_forward(struct exec_stage *s, struct exec_piece *p,
-                                   struct exec_flight *f, uint32_t mb, struct pt_error *err)
+                                   struct exec_flight *f, uint32_t mb,
+                                   struct pt_error *err)
 {
     struct exec_held *w = head_weights(s, p), *norm = p->norm;
     enum pt_status st = exec_held_weights(s, w, err);
@@ -227,8 +230,8 @@ static enum pt_status head_forward(struct exec_stage *s, struct exec_piece *p,
         return st;
     nb = norm->unit.n_tensors > 1 ? norm->w + norm->unit.tensor[1].offset : NULL;
     load_tokens(s, mb);
-    st = exec_head_forward(&s->env, norm->w, nb, w->w, f->x[p->n_layers], s->targets, s->scale,
-                           true, &f->head, &s->losses[mb], err);
+    st = exec_head_forward(&s->env, norm->w, nb, w->w, f->x[p->n_layers], s->targets,
+                           s->scale, true, &f->head, &s->losses[mb], err);
     exec_held_drop(s, w);
     exec_held_drop(s, norm);
     if (st == PT_OK && s->fuse_head)
@@ -268,7 +271,8 @@ enum pt_status exec_forward(struct exec_stage *s, uint32_t chunk, uint32_t mb,
 }
 
 static enum pt_status backward_layer(struct exec_stage *s, struct exec_piece *p,
-                                     struct exec_flight *f, uint32_t l, struct pt_error *err)
+                                     struct exec_flight *f, uint32_t l,
+                                     struct pt_error *err)
 {
     struct exec_held *h = &p->layers[l];
     enum pt_status st = exec_held_weights(s, h, err);
@@ -288,14 +292,15 @@ static enum pt_status backward_layer(struct exec_stage *s, struct exec_piece *p,
 }
 
 static enum pt_status weight_layer(struct exec_stage *s, struct exec_piece *p,
-                                   struct exec_flight *f, uint32_t l, struct pt_error *err)
+                                   struct exec_flight *f, uint32_t l,
+                                   struct pt_error *err)
 {
     struct exec_held *h = &p->layers[l];
     enum pt_status st = exec_held_grads(s, h, err);
 
     if (st == PT_OK)
-        st = exec_layer_backward_weight(&s->env, &h->unit, h->g, f->dy[l + 1], &f->saved[l],
-                                        &f->pending[l], err);
+        st = exec_layer_backward_weight(&s->env, &h->unit, h->g, f->dy[l + 1],
+                                        &f->saved[l], &f->pending[l], err);
     exec_saved_free(&s->env, &f->saved[l]);
     exec_pending_free(&s->env, &f->pending[l]);
     drop(s, &f->dy[l + 1]);
@@ -303,7 +308,8 @@ static enum pt_status weight_layer(struct exec_stage *s, struct exec_piece *p,
 }
 
 static enum pt_status embed_backward(struct exec_stage *s, struct exec_piece *p,
-                                     struct exec_flight *f, uint32_t mb, struct pt_error *err)
+                                     struct exec_flight *f, uint32_t mb,
+                                     struct pt_error *err)
 {
     enum pt_status st = exec_held_grads(s, p->tokens, err);
 
@@ -312,8 +318,9 @@ static enum pt_status embed_backward(struct exec_stage *s, struct exec_piece *p,
     if (st != PT_OK)
         return st;
     load_tokens(s, mb);
-    st = exec_embed_grad(&s->env, p->tokens->g, p->positions != NULL ? p->positions->g : NULL,
-                         s->tokens, f->dy[0], err);
+    st = exec_embed_grad(&s->env, p->tokens->g,
+                         p->positions != NULL ? p->positions->g : NULL, s->tokens,
+                         f->dy[0], err);
     if (st == PT_OK && p->positions != NULL)
         st = reduce_now(s, p->positions, err);
     return st == PT_OK ? reduce_now(s, p->tokens, err) : st;

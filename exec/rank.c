@@ -6,6 +6,7 @@
 
 #include "exec/blas.h"
 #include "exec/comm_local.h"
+#include "exec/dump.h"
 #include "exec/metrics.h"
 #include "exec/rank.h"
 #include "exec/stage.h"
@@ -92,16 +93,21 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
     sub_traffic(&rep->traffic, &before);
     measure_step(s, rep);
     if (!isfinite(s->loss) || !isfinite(s->norm))
-        return pt_fail(err, PT_DIFFERS, NULL, 0,
-                       "step %llu: the loss is %g and the gradient norm %g; lower --lr (%g) or "
-                       "raise --warmup",
-                       (unsigned long long)step, s->loss, s->norm, exec_lr(s->optimizer, step));
+        return pt_fail(
+            err, PT_DIFFERS, NULL, 0,
+            "step %llu: the loss is %g and the gradient norm %g; lower --lr (%g) or "
+            "raise --warmup",
+            (unsigned long long)step, s->loss, s->norm, exec_lr(s->optimizer, step));
     if (s->comm->rank != 0)
         return PT_OK;
-    p = (struct exec_point){ step,    (uint64_t)(batch * (double)step),
-                             s->loss, s->norm,
-                             exec_lr(s->optimizer, step), took,
-                             batch / took, rep->peak_bytes };
+    p = (struct exec_point){ step,
+                             (uint64_t)(batch * (double)step),
+                             s->loss,
+                             s->norm,
+                             exec_lr(s->optimizer, step),
+                             took,
+                             batch / took,
+                             rep->peak_bytes };
     return exec_metrics_add(&r->metrics, &p, err);
 }
 
@@ -109,10 +115,15 @@ static enum pt_status train(struct run *r, struct pt_error *err)
 {
     enum pt_status st = PT_OK;
 
+    if (r->o->dump != NULL)
+        st = exec_dump(r->s, r->o->dump, "initial", false, err);
     for (uint64_t step = 1; step <= r->o->steps && st == PT_OK; step++) {
         st = one_step(r, step, err);
+        if (st == PT_OK && r->o->dump != NULL && step == 1)
+            st = exec_dump(r->s, r->o->dump, "grad1", true, err);
         if (st == PT_OK && r->s->stop && step < r->o->steps)
-            st = pt_fail(err, PT_LIMIT, NULL, 0, "stopped as asked after step %llu of %llu",
+            st = pt_fail(err, PT_LIMIT, NULL, 0,
+                         "stopped as asked after step %llu of %llu",
                          (unsigned long long)step, (unsigned long long)r->o->steps);
     }
     return st;
@@ -120,7 +131,8 @@ static enum pt_status train(struct run *r, struct pt_error *err)
 
 static enum pt_status with_stage(struct run *r, const struct pt_plan *plan,
                                  struct exec_comm *comm, const struct exec_kernels *k,
-                                 const struct exec_data *data, FILE *out, struct pt_error *err)
+                                 const struct exec_data *data, FILE *out,
+                                 struct pt_error *err)
 {
     struct exec_stage stage;
     enum pt_status st = exec_stage_init(&stage, plan, comm, k, r->o->seed, err);
@@ -140,6 +152,9 @@ static enum pt_status with_stage(struct run *r, const struct pt_plan *plan,
         enum pt_status settled = exec_settle(&stage, err);
 
         st = settled != PT_OK ? settled : st;
+        if (settled == PT_OK && r->o->dump != NULL &&
+            exec_dump(&stage, r->o->dump, "final", false, err) != PT_OK)
+            st = PT_SYSTEM;
     }
     if (exec_metrics_close(&r->metrics, err) != PT_OK && st == PT_OK)
         st = PT_SYSTEM;
@@ -147,8 +162,9 @@ static enum pt_status with_stage(struct run *r, const struct pt_plan *plan,
     return st;
 }
 
-enum pt_status exec_rank_run(const struct exec_options *options, const struct exec_shared *shared,
-                             uint32_t rank, FILE *out, struct pt_error *err)
+enum pt_status exec_rank_run(const struct exec_options *options,
+                             const struct exec_shared *shared, uint32_t rank, FILE *out,
+                             struct pt_error *err)
 {
     struct exec_options o = *options;
     struct run r = { &o, NULL, &shared->header->rank[rank], shared->header, { 0 }, 0 };

@@ -6,7 +6,8 @@
 #include "exec/shared.h"
 
 /* out: where rank 0 writes progress. PT_LIMIT when a stop was asked for and obeyed. */
-enum pt_status exec_rank_run(const struct exec_options *options, const struct exec_shared *shared,
-                             uint32_t rank, FILE *out, struct pt_error *err);
+enum pt_status exec_rank_run(const struct exec_options *options,
+                             const struct exec_shared *shared, uint32_t rank, FILE *out,
+                             struct pt_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include "exec/shared.h"
 
 #define MAGIC 0x31636578657470ull /* "ptexec1" */
-#define PAGE ((size_t)2 << 20)    /* arenas begin on a huge page */
+#define PAGE  ((size_t)2 << 20)   /* arenas begin on a huge page */
 
 static size_t round_up(size_t n, size_t unit)
 {
@@ -21,11 +21,13 @@ static size_t round_up(size_t n, size_t unit)
 
 static enum pt_status map(struct exec_shared *s, struct pt_error *err)
 {
-    void *p = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, s->fd, 0);
+    void *p = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                   s->fd, 0);
 
     if (p == MAP_FAILED)
-        return pt_fail(err, PT_SYSTEM, NULL, 0, "cannot map %zu bytes of shared memory: %s",
-                       s->bytes, strerror(errno));
+        return pt_fail(err, PT_SYSTEM, NULL, 0,
+                       "cannot map %zu bytes of shared memory: %s", s->bytes,
+                       strerror(errno));
     s->header = p;
     return PT_OK;
 }
@@ -46,8 +48,9 @@ enum pt_status exec_shared_create(uint32_t ranks, size_t arena_bytes,
     if (s->fd < 0)
         return pt_fail(err, PT_SYSTEM, NULL, 0, "memfd_create: %s", strerror(errno));
     if (ftruncate(s->fd, (off_t)s->bytes) != 0) {
-        st = pt_fail(err, PT_SYSTEM, NULL, 0, "cannot make %zu bytes of shared memory: %s",
-                     s->bytes, strerror(errno));
+        st =
+            pt_fail(err, PT_SYSTEM, NULL, 0, "cannot make %zu bytes of shared memory: %s",
+                    s->bytes, strerror(errno));
         exec_shared_close(s);
         return st;
     }
@@ -74,12 +77,14 @@ enum pt_status exec_shared_open(int fd, struct exec_shared *s, struct pt_error *
     s->fd = fd;
     s->header = NULL;
     if (fstat(fd, &info) != 0 || info.st_size < (off_t)sizeof(struct exec_header))
-        return pt_fail(err, PT_SYSTEM, NULL, 0, "descriptor %d is not ptexec's memory", fd);
+        return pt_fail(err, PT_SYSTEM, NULL, 0, "descriptor %d is not ptexec's memory",
+                       fd);
     s->bytes = (size_t)info.st_size;
     st = map(s, err);
     if (st == PT_OK && (s->header->magic != MAGIC || s->header->file_bytes != s->bytes ||
                         s->header->size > EXEC_MAX_RANKS))
-        st = pt_fail(err, PT_SYSTEM, NULL, 0, "descriptor %d is not this ptexec's memory", fd);
+        st = pt_fail(err, PT_SYSTEM, NULL, 0, "descriptor %d is not this ptexec's memory",
+                     fd);
     return st;
 }
 
@@ -112,7 +117,8 @@ struct exec_slot *exec_shared_slot(const struct exec_shared *s, enum exec_dim di
     return &slots[((size_t)dim * n + first) * n + member];
 }
 
-struct exec_letter *exec_shared_mail(const struct exec_shared *s, uint32_t from, uint32_t to)
+struct exec_letter *exec_shared_mail(const struct exec_shared *s, uint32_t from,
+                                     uint32_t to)
 {
     struct exec_letter *mail = (struct exec_letter *)(void *)at(s, s->header->mail_at);
 

@@ -1,9 +1,10 @@
-/* The memory that the local ranks and their supervisor share: one anonymous file, mapped by all.
+/* The memory that the local ranks and their supervisor share: one anonymous file, mapped
+ * by all.
  *
  *   header | ranks[n] | group slots | mailboxes | arena of rank 0 | arena of rank 1 | ...
  *
- * Every word that more than one process writes is atomic. A rank that waits sleeps on its own
- * doorbell, which whoever changes something that it may wait for rings. */
+ * Every word that more than one process writes is atomic. A rank that waits sleeps on its
+ * own doorbell, which whoever changes something that it may wait for rings. */
 #ifndef PT_EXEC_SHARED_H
 #define PT_EXEC_SHARED_H
 
@@ -15,33 +16,34 @@
 #include "exec/comm.h"
 #include "libpt/error.h"
 
-#define EXEC_MAX_RANKS 64   /* local ranks; more belong on more hosts */
-#define EXEC_RING 16        /* collectives of a group outstanding at once */
-#define EXEC_MAIL 64        /* messages of a pair outstanding at once */
+#define EXEC_MAX_RANKS 64 /* local ranks; more belong on more hosts */
+#define EXEC_RING      16 /* collectives of a group outstanding at once */
+#define EXEC_MAIL      64 /* messages of a pair outstanding at once */
 
 enum exec_rank_phase { EXEC_STARTING, EXEC_RUNNING, EXEC_DONE, EXEC_FAILED };
 
 /* What a rank is doing, for messages and the watchdog. Written by its owner only. */
 /* What a rank measured, for the summary. Valid when its phase is EXEC_DONE. */
 struct exec_report {
-    double step_s;           /* mean over the steps after the first (the only one: that) */
-    double busy_s, span_s;   /* of the last step: its passes; first forward to last backward */
+    double step_s; /* mean over the steps after the first (the only one: that) */
+    double busy_s,
+        span_s; /* of the last step: its passes; first forward to last backward */
     double peak_bytes, host_peak_bytes, copied_bytes;
     struct exec_traffic traffic; /* of one step */
-    uint64_t steps;          /* done */
+    uint64_t steps;              /* done */
     double loss;
 };
 
 struct exec_rank_status {
     _Atomic uint32_t doorbell, sleeping;
-    _Atomic uint32_t phase;      /* enum exec_rank_phase */
+    _Atomic uint32_t phase; /* enum exec_rank_phase */
     _Atomic uint32_t step, instr_kind, chunk, micro_batch;
-    _Atomic uint64_t heartbeat;  /* grows with every instruction, layer and collective */
-    /* collective or message under way (what: 1 + kind, 16 send, 17 receive; 0 none), the last
-     * finished one, and their partners */
+    _Atomic uint64_t heartbeat; /* grows with every instruction, layer and collective */
+    /* collective or message under way (what: 1 + kind, 16 send, 17 receive; 0 none), the
+     * last finished one, and their partners */
     _Atomic uint32_t now_what, now_dim, now_peer, last_what, last_dim, last_peer;
     _Atomic uint64_t now_n, now_seq, last_n, last_seq;
-    struct pt_error error;       /* valid when phase is EXEC_FAILED */
+    struct pt_error error; /* valid when phase is EXEC_FAILED */
     struct exec_report report;
 };
 

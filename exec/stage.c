@@ -64,7 +64,8 @@ static enum pt_status hold(struct exec_stage *s, struct exec_held **out,
     return exec_held_init(s, *out, kind, 0, trains, err);
 }
 
-static enum pt_status make_piece(struct exec_stage *s, uint32_t chunk, struct pt_error *err)
+static enum pt_status make_piece(struct exec_stage *s, uint32_t chunk,
+                                 struct pt_error *err)
 {
     const struct pt_split *split = &s->plan->split;
     struct exec_piece *p = &s->piece[chunk];
@@ -99,8 +100,8 @@ static enum pt_status make_piece(struct exec_stage *s, uint32_t chunk, struct pt
     return st;
 }
 
-/* The schedule promises that each chunk's micro-batches come in ascending order, which is what
- * makes gradients the same to the bit under every schedule. */
+/* The schedule promises that each chunk's micro-batches come in ascending order, which is
+ * what makes gradients the same to the bit under every schedule. */
 static enum pt_status check_order(const struct exec_stage *s, struct pt_error *err)
 {
     const struct pt_program *prog = &s->schedule.stage[s->stage];
@@ -108,16 +109,16 @@ static enum pt_status check_order(const struct exec_stage *s, struct pt_error *e
 
     for (size_t i = 0; i < prog->n; i++) {
         const struct pt_instr *in = &prog->instr[i];
-        int row = in->kind == PT_FORWARD                                      ? 0
-                  : in->kind == PT_BACKWARD || in->kind == PT_BACKWARD_INPUT  ? 1
-                  : in->kind == PT_BACKWARD_WEIGHT                            ? 2
-                                                                              : -1;
+        int row = in->kind == PT_FORWARD                                     ? 0
+                  : in->kind == PT_BACKWARD || in->kind == PT_BACKWARD_INPUT ? 1
+                  : in->kind == PT_BACKWARD_WEIGHT                           ? 2
+                                                                             : -1;
 
         if (row >= 0 && in->micro_batch != next[row][in->chunk]++)
             return pt_fail(err, PT_BUG, NULL, 0,
                            "stage %u: %s of chunk %u takes micro-batch %u out of order",
-                           s->stage, pt_instr_name((enum pt_instr_kind)in->kind), in->chunk,
-                           in->micro_batch);
+                           s->stage, pt_instr_name((enum pt_instr_kind)in->kind),
+                           in->chunk, in->micro_batch);
     }
     return PT_OK;
 }
@@ -129,8 +130,8 @@ static enum pt_status make_schedule(struct exec_stage *s, struct pt_error *err)
 
     memset(&spec, 0, sizeof(spec));
     spec.micro_batches = s->micro_batches;
-    st = pt_schedule_build(&spec, s->layout, &s->plan->split, s->env.shape.tied, &s->schedule,
-                           err);
+    st = pt_schedule_build(&spec, s->layout, &s->plan->split, s->env.shape.tied,
+                           &s->schedule, err);
     if (st == PT_OK)
         st = pt_schedule_check(&s->schedule, err);
     if (st == PT_OK)
@@ -150,8 +151,8 @@ static enum pt_status make_buffers(struct exec_stage *s, struct pt_error *err)
     s->tokens = calloc(sh->T, sizeof(*s->tokens));
     s->targets = calloc(sh->T, sizeof(*s->targets));
     s->record = calloc(s->schedule.stage[s->stage].n, sizeof(*s->record));
-    if (s->flight == NULL || s->losses == NULL || s->tokens == NULL || s->targets == NULL ||
-        s->record == NULL)
+    if (s->flight == NULL || s->losses == NULL || s->tokens == NULL ||
+        s->targets == NULL || s->record == NULL)
         return no_memory(err);
     s->norm_entries = exec_norm_entries(sh);
     s->table_n = s->norm_entries + (size_t)s->micro_batches * s->layout->dp + 1;
@@ -160,12 +161,14 @@ static enum pt_status make_buffers(struct exec_stage *s, struct pt_error *err)
     return st;
 }
 
-/* Host memory for offloaded states: the same size as the arena, touched only where used. */
+/* Host memory for offloaded states: the same size as the arena, touched only where used.
+ */
 static enum pt_status make_host(struct exec_stage *s, struct pt_error *err)
 {
     void *p;
 
-    s->host_bytes = s->plan->split.offload_frac[s->stage] > 0 ? s->comm->arena_bytes : 4096;
+    s->host_bytes =
+        s->plan->split.offload_frac[s->stage] > 0 ? s->comm->arena_bytes : 4096;
     p = mmap(NULL, s->host_bytes, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
@@ -196,8 +199,8 @@ enum pt_status exec_stage_init(struct exec_stage *s, const struct pt_plan *plan,
     s->scale = (float)(1.0 / ((double)job->global_batch * (double)job->seq));
     st = exec_arena_init(&s->env.arena, comm->arena, comm->arena_bytes, err);
     if (st == PT_OK)
-        st = exec_shape_init(&plan->setup.model, job, s->layout, s->tp_rank, &s->env.shape,
-                             err);
+        st = exec_shape_init(&plan->setup.model, job, s->layout, s->tp_rank,
+                             &s->env.shape, err);
     if (st == PT_OK)
         st = make_schedule(s, err);
     if (st == PT_OK)

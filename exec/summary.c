@@ -12,9 +12,10 @@ static void layout_line(FILE *f, const struct pt_plan *plan)
 {
     const struct pt_layout *l = &plan->layout;
 
-    fprintf(f, "tp %u, pp %u, vpp %u, dp %u, zero %u, %s, micro-batch %u x %u of %u, %s%s", l->tp,
-            l->pp, l->vpp, l->dp, l->zero, pt_schedule_name(l->schedule), l->micro_batch,
-            pt_micro_batches(&plan->setup.job, l), plan->setup.job.seq,
+    fprintf(f,
+            "tp %u, pp %u, vpp %u, dp %u, zero %u, %s, micro-batch %u x %u of %u, %s%s",
+            l->tp, l->pp, l->vpp, l->dp, l->zero, pt_schedule_name(l->schedule),
+            l->micro_batch, pt_micro_batches(&plan->setup.job, l), plan->setup.job.seq,
             pt_recompute_name(l->recompute), " recomputed");
     fprintf(f, "%s\n", l->sequence_parallel ? ", sequence parallel" : "");
 }
@@ -33,16 +34,18 @@ void exec_banner(FILE *f, const struct exec_options *o, const struct pt_plan *pl
     fprintf(f, "products %s, kernels %s, %llu thread(s) a rank\n", exec_blas_name(), isa,
             (unsigned long long)o->threads);
     fprintf(f, "data     %s, sha256 %.16s\n", o->data, data_hash);
-    fprintf(f, "train    %llu steps, seed %llu, lr %.3g %s, warm-up %llu, weight decay %g, clip %g\n",
+    fprintf(f,
+            "train    %llu steps, seed %llu, lr %.3g %s, warm-up %llu, weight decay %g, "
+            "clip %g\n",
             (unsigned long long)o->steps, (unsigned long long)o->seed, o->optimizer.lr,
-            o->lr_schedule, (unsigned long long)o->optimizer.warmup, o->optimizer.weight_decay,
-            o->optimizer.clip);
+            o->lr_schedule, (unsigned long long)o->optimizer.warmup,
+            o->optimizer.weight_decay, o->optimizer.clip);
 }
 
 static void print_instr(FILE *f, const struct pt_instr *in)
 {
-    fprintf(f, "    %-16s chunk %u, micro-batch %u", pt_instr_name((enum pt_instr_kind)in->kind),
-            in->chunk, in->micro_batch);
+    fprintf(f, "    %-16s chunk %u, micro-batch %u",
+            pt_instr_name((enum pt_instr_kind)in->kind), in->chunk, in->micro_batch);
     if (in->kind >= PT_SEND_ACTIVATION && in->kind <= PT_RECV_GRADIENT)
         fprintf(f, ", stage %u", in->peer);
     fputc('\n', f);
@@ -69,12 +72,15 @@ enum pt_status exec_dry_run(FILE *f, const struct pt_plan *plan, struct pt_error
     for (uint32_t s = 0; st == PT_OK && s < sc.stages; s++) {
         const struct pt_program *p = &sc.stage[s];
         uint32_t first = s * l->tp * l->dp;
-        double bytes = s < plan->memory.stages ? plan->memory.stage[s].allocated_bytes : 0;
+        double bytes =
+            s < plan->memory.stages ? plan->memory.stage[s].allocated_bytes : 0;
 
-        fprintf(f, "stage %u: ranks %u to %u, tensor groups of %u, data groups of %u, %s by the "
-                "plan, %zu instructions\n",
-                s, first, first + l->tp * l->dp - 1, l->tp, l->dp, pt_format_gib(mem, bytes),
-                p->n);
+        fprintf(
+            f,
+            "stage %u: ranks %u to %u, tensor groups of %u, data groups of %u, %s by the "
+            "plan, %zu instructions\n",
+            s, first, first + l->tp * l->dp - 1, l->tp, l->dp, pt_format_gib(mem, bytes),
+            p->n);
         for (size_t i = 0; i < p->n && i < SHOWN; i++)
             print_instr(f, &p->instr[i]);
     }
@@ -82,7 +88,8 @@ enum pt_status exec_dry_run(FILE *f, const struct pt_plan *plan, struct pt_error
     return st;
 }
 
-static void line(FILE *f, const char *what, double measured, double planned, const char *unit)
+static void line(FILE *f, const char *what, double measured, double planned,
+                 const char *unit)
 {
     fprintf(f, "%-22s %12.6g %12.6g %s", what, measured, planned, unit);
     if (planned > 0)
@@ -115,7 +122,8 @@ void exec_summary(FILE *f, const struct pt_plan *plan, const struct exec_shared 
     line(f, "peak memory", peak, plan->memory.allocated_bytes, "bytes, fullest rank");
     if (host > 0)
         line(f, "host memory", host, plan->memory.host_bytes, "bytes, fullest rank");
-    line(f, "tensor-parallel bytes", bytes[EXEC_DIM_TP], p->tp_bytes, "sent, busiest rank");
+    line(f, "tensor-parallel bytes", bytes[EXEC_DIM_TP], p->tp_bytes,
+         "sent, busiest rank");
     line(f, "data-parallel bytes", bytes[EXEC_DIM_DP] + bytes[EXEC_DIM_TIED], p->dp_bytes,
          "sent, busiest rank");
     line(f, "pipeline bytes", bytes[EXEC_DIM_PP], p->pp_bytes, "sent, busiest rank");

@@ -31,18 +31,21 @@ static enum pt_status check(const struct pt_model *model, const struct pt_job *j
     if (layout->cp > 1)
         return refuse(err, "context parallelism; plan with --cp 1");
     if (layout->tp > model->kv_heads)
-        return refuse(err, "replicated key-value heads; plan with a tp of at most kv-heads");
+        return refuse(err,
+                      "replicated key-value heads; plan with a tp of at most kv-heads");
     if (layout->zero_group != 0 && layout->zero_group != layout->dp)
         return refuse(err, "ZeRO groups smaller than the data-parallel group");
     if (layout->vocab != PT_VOCAB_ENDS)
         return refuse(err, "a vocabulary spread over the stages");
     if (layout->recompute == PT_RECOMPUTE_SELECTIVE_OPS)
-        return refuse(err, "recompute selective-ops; plan with none, selective, half or full");
+        return refuse(err,
+                      "recompute selective-ops; plan with none, selective, half or full");
     if (job->precision != PT_FP32)
-        return pt_fail(err, PT_USAGE, NULL, 0,
-                       "the plan computes in %s, the cpu backend in fp32: plan with --gpu cpu "
-                       "or --precision fp32",
-                       pt_precision_name(job->precision));
+        return pt_fail(
+            err, PT_USAGE, NULL, 0,
+            "the plan computes in %s, the cpu backend in fp32: plan with --gpu cpu "
+            "or --precision fp32",
+            pt_precision_name(job->precision));
     if (job->optimizer != PT_OPT_ADAM)
         return refuse(err, "optimizers other than adam");
     if (job->dropout)
@@ -52,7 +55,8 @@ static enum pt_status check(const struct pt_model *model, const struct pt_job *j
                        "sequences of %u tokens exceed the model's %u learned positions",
                        job->seq, model->max_seq);
     if (!model->learned_positions && model->head_dim % 2 != 0)
-        return pt_fail(err, PT_USAGE, NULL, 0, "rotary positions need an even head size, not %u",
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "rotary positions need an even head size, not %u",
                        model->head_dim);
     return PT_OK;
 }
@@ -98,8 +102,8 @@ enum pt_status exec_shape_init(const struct pt_model *model, const struct pt_job
                        "tp %u does not divide heads %u, kv-heads %u and ffn %u", tp,
                        model->heads, model->kv_heads, model->ffn);
     if (s->sequence_parallel && s->T % tp != 0)
-        return pt_fail(err, PT_USAGE, NULL, 0, "%zu tokens are not a multiple of tp %u", s->T,
-                       tp);
+        return pt_fail(err, PT_USAGE, NULL, 0, "%zu tokens are not a multiple of tp %u",
+                       s->T, tp);
     return PT_OK;
 }
 
@@ -107,7 +111,8 @@ enum split { WHOLE, ROWS, COLS };
 
 /* Appends a tensor of the whole model's rows x cols, cut over tp as `split` says. */
 static struct exec_tensor *add(struct exec_unit *u, const struct exec_shape *s,
-                               const char *name, size_t rows, size_t cols, enum split split)
+                               const char *name, size_t rows, size_t cols,
+                               enum split split)
 {
     struct exec_tensor *t = &u->tensor[u->n_tensors++];
 
@@ -143,8 +148,8 @@ static void add_vector(struct exec_unit *u, const struct exec_shape *s,
 }
 
 static void add_matrix(struct exec_unit *u, const struct exec_shape *s,
-                       enum exec_slot_name slot, const char *name, size_t rows, size_t cols,
-                       enum split split, float deviation)
+                       enum exec_slot_name slot, const char *name, size_t rows,
+                       size_t cols, enum split split, float deviation)
 {
     struct exec_tensor *t;
 
@@ -181,13 +186,13 @@ static void layer_init(const struct exec_shape *s, struct exec_unit *u)
         add_vector(u, s, EXEC_V_B, "attention.v.bias", kv, ROWS, 0);
     }
     add_matrix(u, s, EXEC_PROJ_W, "attention.proj.weight", s->h, q, COLS, small);
-    add_matrix(u, s, EXEC_FC1_W, s->gated ? "mlp.gate.weight" : "mlp.fc1.weight", s->all_f,
-               s->h, ROWS, DEVIATION);
+    add_matrix(u, s, EXEC_FC1_W, s->gated ? "mlp.gate.weight" : "mlp.fc1.weight",
+               s->all_f, s->h, ROWS, DEVIATION);
     if (s->gated)
         add_matrix(u, s, EXEC_UP_W, "mlp.up.weight", s->all_f, s->h, ROWS, DEVIATION);
     if (s->bias) {
-        add_vector(u, s, EXEC_FC1_B, s->gated ? "mlp.gate.bias" : "mlp.fc1.bias", s->all_f,
-                   ROWS, 0);
+        add_vector(u, s, EXEC_FC1_B, s->gated ? "mlp.gate.bias" : "mlp.fc1.bias",
+                   s->all_f, ROWS, 0);
         if (s->gated)
             add_vector(u, s, EXEC_UP_B, "mlp.up.bias", s->all_f, ROWS, 0);
     }
@@ -307,10 +312,11 @@ void exec_unit_fill(const struct exec_unit *u, uint64_t seed, float *w)
                 uint64_t at = (t->row0 + r) * t->cols + t->col0 + c;
                 bool padding = t->row0 + r >= t->rows;
 
-                *p++ = padding             ? 0
-                       : t->deviation == 0 ? t->mean
-                                           : (float)((double)t->deviation *
-                                                     exec_rng_normal(seed, t->stream, at));
+                *p++ = padding ? 0
+                       : t->deviation == 0
+                           ? t->mean
+                           : (float)((double)t->deviation *
+                                     exec_rng_normal(seed, t->stream, at));
             }
     }
 }
@@ -326,8 +332,8 @@ size_t exec_unit_edge(const struct exec_unit *u, size_t at)
 
         if (t->offset > at)
             break;
-        best = t->offset + (at - t->offset < t->n ? (at - t->offset) / EXEC_GRID * EXEC_GRID
-                                                  : t->n);
+        best = t->offset +
+               (at - t->offset < t->n ? (at - t->offset) / EXEC_GRID * EXEC_GRID : t->n);
     }
     return best;
 }

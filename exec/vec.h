@@ -1,6 +1,6 @@
-/* Sixteen floats at a time, in GCC's and Clang's vector types: the compiler lowers them to
- * whatever the file is compiled for. Partial vectors are padded, so that a result does not
- * depend on where a buffer begins. Internal to the kernels. */
+/* Sixteen floats at a time, in GCC's and Clang's vector types: the compiler lowers them
+ * to whatever the file is compiled for. Partial vectors are padded, so that a result does
+ * not depend on where a buffer begins. Internal to the kernels. */
 #ifndef PT_EXEC_VEC_H
 #define PT_EXEC_VEC_H
 
@@ -84,12 +84,13 @@ EXEC_INLINE float vec_hmax(vf v)
     return m;
 }
 
-/* e^x to about 1.5 units in the last place: x = n ln 2 + r, a degree-6 polynomial in r (Cephes'
- * expf), then 2^n into the exponent. Below -87.3 it gives 2^-126 instead of a denormal; NaN
- * stays NaN. */
+/* e^x to about 1.5 units in the last place: x = n ln 2 + r, a degree-6 polynomial in r
+ * (Cephes' expf), then 2^n into the exponent. Below -87.3 it gives 2^-126 instead of a
+ * denormal; NaN stays NaN. */
 EXEC_INLINE vf vec_exp(vf x)
 {
-    const vf magic = vec_set(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
+    const vf magic =
+        vec_set(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
     vf c = vec_min(vec_max(x, vec_set(-87.3f)), vec_set(88.3f));
     vf t = c * vec_set(1.44269504088896341f) + magic, n = t - magic, r, p;
     vi e = ((vi)t - (vi)magic + 127) << 23;

@@ -52,11 +52,20 @@ static bool set_number(struct pt_plan *p, const char *name, size_t len, const ch
     struct pt_model *m = &p->setup.model;
     struct pt_layout *l = &p->layout;
     const struct field fields[] = {
-        { "layers", &m->layers }, { "hidden", &m->hidden },   { "heads", &m->heads },
-        { "kv", &m->kv_heads },   { "ffn", &m->ffn },         { "vocab", &m->vocab },
-        { "seq", &p->setup.job.seq }, { "gbs", &p->setup.job.global_batch },
-        { "unit", &p->setup.job.vocab_unit }, { "tp", &l->tp }, { "pp", &l->pp },
-        { "vpp", &l->vpp },       { "dp", &l->dp },           { "zero", &l->zero },
+        { "layers", &m->layers },
+        { "hidden", &m->hidden },
+        { "heads", &m->heads },
+        { "kv", &m->kv_heads },
+        { "ffn", &m->ffn },
+        { "vocab", &m->vocab },
+        { "seq", &p->setup.job.seq },
+        { "gbs", &p->setup.job.global_batch },
+        { "unit", &p->setup.job.vocab_unit },
+        { "tp", &l->tp },
+        { "pp", &l->pp },
+        { "vpp", &l->vpp },
+        { "dp", &l->dp },
+        { "zero", &l->zero },
         { "mb", &l->micro_batch },
     };
 
@@ -114,7 +123,8 @@ enum pt_status make_plan_finish(struct pt_plan *p, bool uneven, unsigned recompu
     if (pt_schedule_is_v(l->schedule))
         l->vpp = 2;
     last = l->pp * l->vpp - 1;
-    p->setup.cluster.gpus = p->setup.cluster.node_gpus = p->setup.cluster.domain_gpus = ranks;
+    p->setup.cluster.gpus = p->setup.cluster.node_gpus = p->setup.cluster.domain_gpus =
+        ranks;
     st = pt_layout_check(m, &p->setup.job, l, ranks, err);
     if (st == PT_OK)
         st = pt_split_init(&p->split, l->pp, l->vpp, err);

@@ -8,8 +8,8 @@
 void make_plan_default(struct pt_plan *plan);
 /* "pp=2": one decision or size. False when the word is not known. */
 bool make_plan_set(struct pt_plan *plan, const char *word);
-/* After the last word: sizes that follow from others, the split, the checks. `uneven`: the first
- * stage takes a layer from the last. */
+/* After the last word: sizes that follow from others, the split, the checks. `uneven`:
+ * the first stage takes a layer from the last. */
 enum pt_status make_plan_finish(struct pt_plan *plan, bool uneven, unsigned recomputed,
                                 double offload_frac, struct pt_error *err);
 

@@ -82,3 +82,12 @@ pt_run_programs += %reldir%/check_memory
 %canon_reldir%_check_memory_SOURCES = %reldir%/check_memory.c %reldir%/unit.h
 %canon_reldir%_check_memory_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_memory_LDADD = $(unit_libs)
+pt_run_programs += %reldir%/check_kernels
+%canon_reldir%_check_kernels_SOURCES = %reldir%/check_kernels.c %reldir%/unit.h
+%canon_reldir%_check_kernels_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_kernels_LDADD = $(exec_libs) $(CHECK_LIBS)
+
+pt_run_programs += %reldir%/check_data
+%canon_reldir%_check_data_SOURCES = %reldir%/check_data.c %reldir%/unit.h
+%canon_reldir%_check_data_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_data_LDADD = $(exec_libs) $(CHECK_LIBS)
