@@ -2,3 +2,9 @@
 check_PROGRAMS += %reldir%/mkplan
 %canon_reldir%_mkplan_SOURCES = %reldir%/mkplan.c %reldir%/make_plan.c %reldir%/make_plan.h
 %canon_reldir%_mkplan_LDADD = libpt/libpt.a $(pt_libs)
+
+pt_run_programs += %reldir%/layouts
+%canon_reldir%_layouts_SOURCES = %reldir%/layouts.c %reldir%/make_plan.c %reldir%/make_plan.h
+%canon_reldir%_layouts_LDADD = libpt/libpt.a $(pt_libs)
+
+cli_tests += %reldir%/faults.sh %reldir%/pytorch.py

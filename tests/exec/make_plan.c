@@ -138,7 +138,9 @@ enum pt_status make_plan_finish(struct pt_plan *p, bool uneven, unsigned recompu
     for (uint32_t i = 0; i <= last; i++) {
         uint16_t n = p->split.chunk[i].layers[PT_LAYER_DENSE];
 
-        if (recomputed > 0 && l->recompute != PT_RECOMPUTE_FULL)
+        if (l->recompute == PT_RECOMPUTE_FULL)
+            p->split.chunk[i].recomputed[PT_LAYER_DENSE] = n;
+        else if (recomputed > 0)
             p->split.chunk[i].recomputed[PT_LAYER_DENSE] =
                 (uint16_t)(recomputed < n ? recomputed : n);
     }

@@ -91,3 +91,8 @@ pt_run_programs += %reldir%/check_data
 %canon_reldir%_check_data_SOURCES = %reldir%/check_data.c %reldir%/unit.h
 %canon_reldir%_check_data_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_data_LDADD = $(exec_libs) $(CHECK_LIBS)
+
+pt_run_programs += %reldir%/check_comm
+%canon_reldir%_check_comm_SOURCES = %reldir%/check_comm.c %reldir%/unit.h
+%canon_reldir%_check_comm_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_comm_LDADD = $(exec_libs) $(CHECK_LIBS)
