@@ -76,7 +76,7 @@ void exec_attention_forward(const struct exec_attention *a, const float *qkv, fl
 /* With P the probabilities and D[row] = dO . O:  dV = P' dO, dP = dO V', dS = P (dP - D)
  * scale, dQ = dS K, dK = dS' Q. */
 static void head_backward(const struct exec_attention *a, const struct view *w,
-                          const float *out, const float *lse, const float *dout,
+                          const float *out, const float *lse, const float *d_out,
                           float *dqkv, float *scratch)
 {
     const float scale = 1.0f / sqrtf((float)a->d);
@@ -86,7 +86,7 @@ static void head_backward(const struct exec_attention *a, const struct view *w,
 
     for (size_t q = 0; q < a->seq; q += BLOCK) {
         size_t rows = a->seq - q < BLOCK ? a->seq - q : BLOCK, n = q + rows;
-        const float *qb = w->q + q * s, *dob = dout + q * os;
+        const float *qb = w->q + q * s, *dob = d_out + q * os;
 
         a->k->row_dot(delta, dob, out + q * os, rows, a->d, os);
         exec_gemm(false, true, rows, n, a->d, scale, qb, s, w->k, s, 0, p, n);
@@ -101,7 +101,7 @@ static void head_backward(const struct exec_attention *a, const struct view *w,
 }
 
 void exec_attention_backward(const struct exec_attention *a, const float *qkv,
-                             const float *out, const float *lse, const float *dout,
+                             const float *out, const float *lse, const float *d_out,
                              float *dqkv, float *scratch)
 {
     const size_t width = (a->heads + 2 * a->kv_heads) * a->d;
@@ -114,6 +114,6 @@ void exec_attention_backward(const struct exec_attention *a, const float *qkv,
 
             view_init(a, qkv, b, head, &w);
             head_backward(a, &w, out + at, lse + head * a->batch * a->seq + b * a->seq,
-                          dout + at, dqkv + b * a->seq * w.stride, scratch);
+                          d_out + at, dqkv + b * a->seq * w.stride, scratch);
         }
 }

@@ -20,7 +20,7 @@ void exec_attention_forward(const struct exec_attention *a, const float *qkv, fl
                             float *lse, float *scratch);
 /* dqkv is overwritten. */
 void exec_attention_backward(const struct exec_attention *a, const float *qkv,
-                             const float *out, const float *lse, const float *dout,
+                             const float *out, const float *lse, const float *d_out,
                              float *dqkv, float *scratch);
 
 #endif

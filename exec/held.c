@@ -224,9 +224,9 @@ enum pt_status exec_held_gather(struct exec_stage *s, struct exec_held *h,
 
 void exec_held_clear(struct exec_stage *s, struct exec_held *h)
 {
-    if (s->zero >= 2)
+    if (s->zero >= 2 && h->to > h->from) /* a shard may be empty */
         memset(h->g_shard, 0, (h->to - h->from) * sizeof(float));
-    else
+    else if (s->zero < 2)
         memset(h->g, 0, h->unit.n * sizeof(float));
     h->summed = false;
 }

@@ -4,7 +4,7 @@
 need shellcheck
 for file in $(texts); do
     case $(head -c 20 "$file" | head -n 1) in
-    '#!/bin/sh'* | '#!/bin/bash'* | '#!/usr/bin/env'*) ;;
+    '#!/bin/sh'* | '#!/bin/bash'* | '#!/usr/bin/env bash'* | '#!/usr/bin/env sh'*) ;;
     *) continue ;;
     esac
     # SC1091: lib.sh is found at run time.  SC2154: its variables come from there.
