@@ -126,6 +126,33 @@ static double replicated_bytes(const struct check *c)
            (d->weight + d->grad + d->master + d->moments);
 }
 
+/* Whether key-value heads and feed-forward sizes allow this degree. */
+static bool others_fit(const struct check *c, uint32_t tp)
+{
+    const struct pt_model *m = c->model;
+    uint32_t kv = m->kv_heads;
+    bool dense = pt_model_layers(m, PT_LAYER_DENSE) > 0;
+
+    if (m->kv_lora == 0 && kv % tp != 0 && !(c->layout->replicate_kv && tp % kv == 0))
+        return false;
+    return (!dense || m->ffn % tp == 0) && (m->experts == 0 || m->shared_ffn % tp == 0);
+}
+
+/* The degrees that heads and all else allow; returns the largest up to `most`. */
+static uint32_t list_tp(const struct check *c, uint32_t most, struct list *list)
+{
+    uint32_t best = 1;
+
+    *list = (struct list){ 0 };
+    for (uint32_t d = 1; d <= c->model->heads; d++) {
+        if (c->model->heads % d != 0 || !others_fit(c, d))
+            continue;
+        list_add(list, d);
+        best = d <= most ? d : best;
+    }
+    return best;
+}
+
 static enum pt_status check_heads(const struct check *c)
 {
     const struct pt_model *m = c->model;
@@ -136,32 +163,30 @@ static enum pt_status check_heads(const struct check *c)
         if (c->err == NULL)
             return PT_USAGE;
         for (uint32_t d = 1; d <= m->heads; d++)
-            if (m->heads % d == 0 && (m->ffn % d != 0 || m->shared_ffn % d != 0))
+            if (m->heads % d == 0 && !others_fit(c, d))
                 list_add(&but, d);
-        return pt_fail(
-            c->err, PT_USAGE, NULL, 0,
-            "TP %" PRIu32 " does not divide %" PRIu32 " heads; valid TP: %s%s%s%s", tp,
-            m->heads, divisors(&list, m->heads), but.used > 0 ? " (but " : "", but.text,
-            but.used > 0 ? " do not divide the feed-forward size)" : "");
+        return pt_fail(c->err, PT_USAGE, NULL, 0,
+                       "TP %" PRIu32 " does not divide %" PRIu32
+                       " heads; valid TP: %s%s%s%s",
+                       tp, m->heads, divisors(&list, m->heads),
+                       but.used > 0 ? " (but kv heads or feed-forward size refuse " : "",
+                       but.text, but.used > 0 ? ")" : "");
     }
     if (m->kv_lora > 0 || kv % tp == 0)
         return PT_OK;
     if (tp > kv && tp % kv == 0) {
         if (c->layout->replicate_kv)
             return PT_OK;
+        if (c->err == NULL)
+            return PT_USAGE;
         return pt_fail(c->err, PT_USAGE, NULL, 0,
                        "TP %" PRIu32 " exceeds %" PRIu32 " kv heads; use TP %" PRIu32
-                       ", or --replicate-kv at a cost of "
-                       "%.1f GB over the group",
-                       tp, kv, kv, replicated_bytes(c) / PT_GB);
+                       ", or --replicate-kv at a cost of %.1f GB over the group",
+                       tp, kv, list_tp(c, kv, &list), replicated_bytes(c) / PT_GB);
     }
     if (c->err == NULL)
         return PT_USAGE;
-    list = (struct list){ 0 };
-    for (uint32_t d = 1; d <= m->heads; d++)
-        if (m->heads % d == 0 &&
-            (kv % d == 0 || (c->layout->replicate_kv && d % kv == 0)))
-            list_add(&list, d);
+    list_tp(c, m->heads, &list);
     return pt_fail(c->err, PT_USAGE, NULL, 0,
                    "TP %" PRIu32 " does not divide %" PRIu32 " kv heads; valid TP: %s",
                    tp, kv, list.text);
@@ -173,18 +198,15 @@ static enum pt_status check_ffn(const struct check *c)
     uint32_t tp = c->layout->tp;
     bool dense = pt_model_layers(m, PT_LAYER_DENSE) > 0 && m->ffn % tp != 0;
     bool shared = m->experts > 0 && m->shared_ffn % tp != 0;
-    struct list list = { 0 };
+    struct list list;
 
     if (!dense && !shared)
         return PT_OK;
     if (c->err == NULL)
         return PT_USAGE;
-    for (uint32_t d = 1; d <= m->heads; d++)
-        if (m->heads % d == 0 && m->ffn % d == 0 && m->shared_ffn % d == 0)
-            list_add(&list, d);
+    list_tp(c, m->heads, &list);
     return pt_fail(c->err, PT_USAGE, NULL, 0,
-                   "TP %" PRIu32 " does not divide the %s size "
-                   "%" PRIu32 "; valid TP: %s",
+                   "TP %" PRIu32 " does not divide the %s size %" PRIu32 "; valid TP: %s",
                    tp, dense ? "feed-forward" : "shared expert's feed-forward",
                    dense ? m->ffn : m->shared_ffn, list.text);
 }
@@ -222,34 +244,52 @@ static enum pt_status check_sequence(const struct check *c)
                    seq, unit, why, seq / unit * unit, (seq / unit + 1) * unit);
 }
 
+/* ", or DP 8, 12, 24": replica counts near this one that divide the batch, else
+ * micro-batches that do, else nothing. */
+static const char *batch_offers(const struct check *c, struct list *list)
+{
+    const struct pt_layout *l = c->layout;
+    uint64_t gbs = c->job->global_batch, low = l->dp > 1 ? l->dp / 2 : 1;
+
+    *list = (struct list){ 0 };
+    if (gbs % l->micro_batch == 0) {
+        while (low > 1 && gbs % (low * l->micro_batch) != 0)
+            low--;
+        for (uint64_t d = low; d <= 2 * (uint64_t)l->dp; d++)
+            if (gbs % (d * l->micro_batch) == 0)
+                list_add(list, d);
+        return ", or DP ";
+    }
+    for (uint64_t b = 1; b < l->micro_batch; b++)
+        if (gbs % (b * l->dp) == 0)
+            list_add(list, b);
+    return list->used > 0 ? ", or micro-batch " : "";
+}
+
 static enum pt_status check_batch(const struct check *c)
 {
     const struct pt_layout *l = c->layout;
     uint64_t gbs = c->job->global_batch, per = (uint64_t)l->dp * l->micro_batch;
-    struct list list = { 0 };
+    struct list list;
+    const char *or_what;
 
     if (gbs % per == 0)
         return PT_OK;
     if (c->err == NULL)
         return PT_USAGE;
-    /* Replica counts near this one that divide. */
-    for (uint64_t d = l->dp / 2 > 0 ? l->dp / 2 : 1; d <= 2 * (uint64_t)l->dp; d++)
-        if (gbs % (d * l->micro_batch) == 0)
-            list_add(&list, d);
-    if (list.used == 0)
-        list_add(&list, 1);
+    or_what = batch_offers(c, &list);
     if (gbs < per)
         return pt_fail(c->err, PT_USAGE, NULL, 0,
-                       "global batch %" PRIu64 " is less than "
-                       "micro-batch %" PRIu32 " x DP %" PRIu32 " = %" PRIu64
-                       "; nearest global batch: %" PRIu64 ", or DP %s",
-                       gbs, l->micro_batch, l->dp, per, per, list.text);
+                       "global batch %" PRIu64 " is less than micro-batch %" PRIu32
+                       " x DP %" PRIu32 " = %" PRIu64 "; nearest global batch: %" PRIu64
+                       "%s%s",
+                       gbs, l->micro_batch, l->dp, per, per, or_what, list.text);
     return pt_fail(c->err, PT_USAGE, NULL, 0,
                    "global batch %" PRIu64 " mod (micro-batch %" PRIu32 " x DP %" PRIu32
                    ") = %" PRIu64 "; nearest global batch: %" PRIu64 " or %" PRIu64
-                   ", or DP %s",
+                   "%s%s",
                    gbs, l->micro_batch, l->dp, gbs % per, gbs / per * per,
-                   (gbs / per + 1) * per, list.text);
+                   (gbs / per + 1) * per, or_what, list.text);
 }
 
 /* Chunks per stage that cut the layers evenly; with embedding and head as a layer each

@@ -4,6 +4,10 @@ pt_run_programs += %reldir%/prop_text
 %canon_reldir%_prop_text_SOURCES = %reldir%/prop_text.c %reldir%/prop.h
 %canon_reldir%_prop_text_LDADD = libpt/libpt.a $(pt_libs)
 
+pt_run_programs += %reldir%/prop_layout
+%canon_reldir%_prop_layout_SOURCES = %reldir%/prop_layout.c %reldir%/prop.h
+%canon_reldir%_prop_layout_LDADD = libpt/libpt.a $(pt_libs)
+
 pt_run_programs += %reldir%/prop_schedule
 %canon_reldir%_prop_schedule_SOURCES = %reldir%/prop_schedule.c %reldir%/prop.h
 %canon_reldir%_prop_schedule_LDADD = libpt/libpt.a $(pt_libs)
