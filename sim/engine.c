@@ -30,7 +30,7 @@ struct stream {
     struct task *task; /* ring */
     uint32_t head, n, cap;
     bool busy;
-    double start_s;
+    double start_s, free_s; /* of the task that runs; when the last one ended */
     uint64_t ended;
 };
 enum { COMM, TO_HOST, HOST, TO_DEVICE, N_SIDE };
@@ -355,6 +355,7 @@ static void end_side(struct engine *e, uint32_t r, unsigned s, double now)
     st->head = (st->head + 1) % st->cap;
     st->n--;
     st->busy = false;
+    st->free_s = now;
     st->ended++;
     k->issued--;
     k->reductions -= s == COMM;
@@ -366,17 +367,27 @@ static void end_side(struct engine *e, uint32_t r, unsigned s, double now)
         run_rank(e, r, now);
 }
 
-/* A reduction may have run under the chunk's last backward as far as its layers were
- * done: what is left is the part that cannot hide, or what that backward did not cover.
- * It starts when the whole group is there. */
+/* A reduction runs under the chunk's last backward as far as its layers are done and the
+ * stream is free: it counts as begun up to that part earlier. */
+static double left_to_reduce(const struct engine *e, uint32_t r, double reduce_s,
+                             double pass_s, double now)
+{
+    const struct stream *st = &e->rank[r].side[COMM];
+    double early = fmin(pass_s, e->w->reduce_hidden_frac * reduce_s);
+
+    if (st->n > 0)
+        return reduce_s;
+    return reduce_s - fmin(early, now - st->free_s);
+}
+
+/* Starts when the whole group is there. */
 static void reduce(struct engine *e, uint32_t r, const struct pt_instr *in, double now)
 {
-    const struct sim_chunk *c = chunk_of(e, r, in->chunk);
+    double reduce_s = chunk_of(e, r, in->chunk)->reduce_s,
+           pass_s = e->rank[r].last_pass_s;
     uint32_t dense = e->w->dense, size = e->w->per_stage / dense, first, *n;
-    double left = fmax((1 - e->w->reduce_hidden_frac) * c->reduce_s,
-                       c->reduce_s - e->rank[r].last_pass_s);
 
-    if (c->reduce_s <= 0)
+    if (reduce_s <= 0)
         return;
     n = &e->group[((size_t)e->rank[r].stage * dense + r % e->w->per_stage % dense) *
                       e->sc->chunks +
@@ -389,9 +400,11 @@ static void reduce(struct engine *e, uint32_t r, const struct pt_instr *in, doub
     *n = 0;
     first = r - r % e->w->per_stage + r % e->w->per_stage % dense;
     for (uint32_t i = 0; i < size; i++) {
-        e->rank[first + i * dense].reductions--;
-        e->rank[first + i * dense].issued--;
-        add_side(e, first + i * dense, COMM, in, left, now);
+        uint32_t k = first + i * dense;
+
+        e->rank[k].reductions--;
+        e->rank[k].issued--;
+        add_side(e, k, COMM, in, left_to_reduce(e, k, reduce_s, pass_s, now), now);
     }
 }
 

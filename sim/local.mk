@@ -1,6 +1,7 @@
 noinst_LIBRARIES += %reldir%/libsim.a
 %canon_reldir%_libsim_a_SOURCES =
 %canon_reldir%_libsim_a_SOURCES += %reldir%/evq.c %reldir%/evq.h
+%canon_reldir%_libsim_a_SOURCES += %reldir%/campaign.c %reldir%/campaign.h
 %canon_reldir%_libsim_a_SOURCES += %reldir%/engine.c %reldir%/engine.h
 %canon_reldir%_libsim_a_SOURCES += %reldir%/factors.c %reldir%/factors.h
 %canon_reldir%_libsim_a_SOURCES += %reldir%/gantt.c

@@ -1,17 +1,22 @@
 /* ptsim: parses, calls, prints. */
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libpt/cli.h"
 #include "libpt/units.h"
+#include "sim/campaign.h"
 #include "sim/factors.h"
 #include "sim/observe.h"
 #include "sim/pure.h"
 #include "sim/report.h"
 
-static uint64_t pp, micro_batches, vpp, steps, seed;
+static uint64_t pp, micro_batches, vpp, steps, seed, tokens, spare_nodes, seeds;
+static double mtbf, checkpoint_time, restart_time, repair_time;
+static const char *checkpoint_interval;
+static bool tokens_given;
 static double forward_s, backward_s, weight_s, comm_s, max_in_flight, weight_frac, jitter;
 static const char *schedule, *times_file[3], *format, *straggler, *degrade;
 static const char *trace_path, *gantt_path, *csv_path, *memory_path, *compare_path;
@@ -31,6 +36,23 @@ static const struct pt_opt opts[] = {
       "rank=N,slowdown=X: its passes take X times as long", &straggler },
     { PT_OPT_STR, 0, "link-degrade", "RANK", NULL,
       "rank=N,slowdown=X: its links have 1/X of their bandwidth", &degrade },
+    { .type = PT_OPT_GROUP, .long_name = "A whole run" },
+    { PT_OPT_COUNT, 0, "tokens", "COUNT", NULL, "tokens to train on", &tokens,
+      .given = &tokens_given },
+    { PT_OPT_SECONDS, 0, "mtbf", "TIME", "0",
+      "mean time between failures of the job; 0: none", &mtbf },
+    { PT_OPT_SECONDS, 0, "checkpoint-time", "TIME", "0",
+      "how long a checkpoint stops the training", &checkpoint_time },
+    { PT_OPT_STR, 0, "checkpoint-interval", "TIME", "auto",
+      "work between two checkpoints; auto: Daly's best", &checkpoint_interval },
+    { PT_OPT_SECONDS, 0, "restart-time", "TIME", "10m",
+      "from a failure until training goes on", &restart_time },
+    { PT_OPT_SECONDS, 0, "repair-time", "TIME", "0",
+      "until a failed node comes back; 0: at once", &repair_time },
+    { PT_OPT_U64, 0, "spare-nodes", "N", "0", "nodes that stand by", &spare_nodes,
+      .lo = 0, .hi = 1000 },
+    { PT_OPT_U64, 0, "seeds", "N", "200", "runs to simulate, for the range", &seeds,
+      .lo = 1, .hi = 100000 },
     { .type = PT_OPT_GROUP, .long_name = "A schedule alone, without a plan" },
     { PT_OPT_U64, 0, "pp", "N", NULL, "pipeline stages", &pp, .given = &pp_given, .lo = 1,
       .hi = PT_MAX_PP },
@@ -153,18 +175,53 @@ static enum pt_status write_ranks(const struct sim_model *model,
 /* ---- a plan ---- */
 
 static enum pt_status report(const struct pt_plan *plan, const struct sim_model *model,
-                             const struct sim_result *result, const struct listeners *l,
+                             const struct sim_result *result,
+                             const struct sim_whole *whole, const struct listeners *l,
                              struct pt_error *err)
 {
     if (!strcmp(format, "json"))
-        return sim_report_json(plan, model, result, stdout, err);
+        return sim_report_json(plan, model, result, whole, stdout, err);
     if (!strcmp(format, "csv"))
-        sim_report_csv(plan, model, result, stdout);
+        sim_report_csv(plan, model, result, whole, stdout);
     else
-        sim_report_text(plan, model, result, stdout);
+        sim_report_text(plan, model, result, whole, stdout);
     if (compare_path != NULL && strcmp(format, "csv"))
         sim_report_compare(&l->simulated, &l->measured, stdout);
     return PT_OK;
+}
+
+/* *any: a whole run was asked for. */
+static enum pt_status run_whole(const struct pt_plan *plan, double step_s, bool *any,
+                                struct sim_whole *whole, struct pt_error *err)
+{
+    struct sim_campaign *c = &whole->campaign;
+    double batch = (double)plan->setup.job.global_batch * plan->setup.job.seq;
+    enum pt_status st;
+
+    *whole = (struct sim_whole){
+        .campaign = { .step_s = step_s,
+                      .mtbf_s = mtbf,
+                      .checkpoint_s = checkpoint_time,
+                      .restart_s = restart_time,
+                      .repair_s = repair_time,
+                      .spares = (uint32_t)spare_nodes,
+                      .seed = seed,
+                      .seeds = (uint32_t)seeds },
+        .tokens = tokens_given ? (double)tokens : plan->setup.job.tokens,
+    };
+    *any = whole->tokens > 0;
+    if (!*any)
+        return mtbf > 0
+                   ? pt_fail(err, PT_USAGE, NULL, 0,
+                             "--mtbf needs --tokens: the plan does not say how long the "
+                             "whole run is")
+                   : PT_OK;
+    c->work_s = ceil(whole->tokens / batch) * step_s;
+    if (strcmp(checkpoint_interval, "auto") &&
+        (st = pt_parse_seconds("--checkpoint-interval", checkpoint_interval,
+                               &c->interval_s, err)))
+        return st;
+    return sim_whole_run(whole, err);
 }
 
 static enum pt_status run_plan(const char *path, struct pt_error *err)
@@ -176,8 +233,10 @@ static enum pt_status run_plan(const char *path, struct pt_error *err)
     struct listeners l = { .n = 0 };
     struct sim_model model = { .folded = true };
     struct sim_result result = { .ranks = 0 };
+    struct sim_whole whole;
     struct pt_plan plan;
     char title[256];
+    bool any;
     enum pt_status st;
 
     pt_plan_init(&plan);
@@ -200,7 +259,9 @@ static enum pt_status run_plan(const char *path, struct pt_error *err)
              pt_schedule_name(plan.layout.schedule), model.schedule.micro_batches);
     if ((st = finish(&l, title, err)) || (st = write_ranks(&model, &result, err)))
         goto out;
-    st = report(&plan, &model, &result, &l, err);
+    if ((st = run_whole(&plan, sim_mean_step_s(&result), &any, &whole, err)))
+        goto out;
+    st = report(&plan, &model, &result, any ? &whole : NULL, &l, err);
 out:
     release(&l);
     sim_result_fini(&result);

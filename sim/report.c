@@ -113,8 +113,47 @@ static void step_spread(const struct sim_result *r, FILE *f)
             pt_format_seconds(b, hi));
 }
 
+static void whole_run(const struct sim_whole *w, FILE *f)
+{
+    const struct sim_campaign *c = &w->campaign;
+    const struct sim_campaign_result *r = &w->result;
+    char a[32], b[32], d[32], e[32];
+
+    fprintf(f, "\nwhole run: %s tokens, %.0f steps, %s of work\n",
+            pt_format_count(a, w->tokens), ceil(c->work_s / c->step_s),
+            pt_format_seconds(b, c->work_s));
+    fprintf(f,
+            "failures every %s, checkpoint %s every %s, restart %s, seeds %llu to %llu\n",
+            c->mtbf_s > 0 ? pt_format_seconds(a, c->mtbf_s) : "never",
+            pt_format_seconds(b, c->checkpoint_s), pt_format_seconds(d, r->interval_s),
+            pt_format_seconds(e, c->restart_s), (unsigned long long)c->seed,
+            (unsigned long long)(c->seed + c->seeds - 1));
+    fprintf(f, "time to train     %s, 10-90%%: %s to %s\n",
+            pt_format_seconds(a, r->mean_s), pt_format_seconds(b, r->p10_s),
+            pt_format_seconds(d, r->p90_s));
+    fprintf(f, "goodput           %.2f%%, %.4g failures\n", 100 * r->goodput_frac,
+            r->failures);
+    fprintf(
+        f,
+        "lost              %s done again, %s checkpoints, %s restarts, %s waiting for "
+        "nodes\n",
+        pt_format_seconds(a, r->lost_s), pt_format_seconds(b, r->checkpoint_s),
+        pt_format_seconds(d, r->restart_s), pt_format_seconds(e, r->wait_s));
+    if (c->mtbf_s > 0 && r->young_s > 0)
+        fprintf(f, "best interval     Young %s, Daly %s, by search %s: %s to train\n",
+                pt_format_seconds(a, r->young_s), pt_format_seconds(b, r->daly_s),
+                pt_format_seconds(d, r->best_interval_s),
+                pt_format_seconds(e, r->best_s));
+    if (w->n_spares > 0)
+        fprintf(f, "spare nodes      ");
+    for (unsigned i = 0; i < w->n_spares; i++)
+        fprintf(f, "%s %u: %s", i ? "," : "", i, pt_format_seconds(a, w->by_spares_s[i]));
+    if (w->n_spares > 0)
+        fputc('\n', f);
+}
+
 void sim_report_text(const struct pt_plan *plan, const struct sim_model *m,
-                     const struct sim_result *r, FILE *f)
+                     const struct sim_result *r, const struct sim_whole *whole, FILE *f)
 {
     static const char *const names[] = { "tensor", "context", "expert", "data",
                                          "pipeline" };
@@ -155,28 +194,65 @@ void sim_report_text(const struct pt_plan *plan, const struct sim_model *m,
             fprintf(f, "%-18s %12s %12s\n", names[k], pt_format_gib(a, sent[k]),
                     pt_format_gib(b, closed[k]));
     stage_table(plan, m, r, f);
+    if (whole != NULL)
+        whole_run(whole, f);
 }
 
 void sim_report_csv(const struct pt_plan *plan, const struct sim_model *m,
-                    const struct sim_result *r, FILE *f)
+                    const struct sim_result *r, const struct sim_whole *whole, FILE *f)
 {
     const struct pt_layout *l = &plan->layout;
     double peak = peak_bytes(r);
 
     fprintf(f, "schedule,tp,pp,vpp,cp,ep,dp,zero,micro_batches,ranks,steps,step_s,"
                "closed_form_step_s,pipeline_s,closed_form_pipeline_s,bubble_of_total,"
-               "bubble_of_ideal,allocated_bytes,device_bytes\n");
-    fprintf(f,
-            "%s,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u,%.15g,%.15g,%.15g,%.15g,%.15g,%.15g,%.0f,%."
-            "0f\n",
-            pt_schedule_name(l->schedule), l->tp, l->pp, l->vpp, l->cp, l->ep, l->dp,
-            l->zero, pt_micro_batches(&plan->setup.job, l), r->ranks, r->steps,
-            sim_mean_step_s(r), m->closed.step_s, r->pipeline_s, m->closed.pipeline_s,
-            r->bubble_of_total, r->bubble_of_ideal, peak, device_bytes(m, peak));
+               "bubble_of_ideal,allocated_bytes,device_bytes");
+    if (whole != NULL)
+        fprintf(f, ",time_to_train_s,p10_s,p90_s,goodput_frac,failures,interval_s,"
+                   "best_interval_s");
+    fprintf(f, "\n%s,%u,%u,%u,%u,%u,%u,%u,%u,%u,%u", pt_schedule_name(l->schedule), l->tp,
+            l->pp, l->vpp, l->cp, l->ep, l->dp, l->zero,
+            pt_micro_batches(&plan->setup.job, l), r->ranks, r->steps);
+    fprintf(f, ",%.15g,%.15g,%.15g,%.15g,%.15g,%.15g,%.0f,%.0f", sim_mean_step_s(r),
+            m->closed.step_s, r->pipeline_s, m->closed.pipeline_s, r->bubble_of_total,
+            r->bubble_of_ideal, peak, device_bytes(m, peak));
+    if (whole != NULL)
+        fprintf(f, ",%.9g,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g", whole->result.mean_s,
+                whole->result.p10_s, whole->result.p90_s, whole->result.goodput_frac,
+                whole->result.failures, whole->result.interval_s,
+                whole->result.best_interval_s);
+    fputc('\n', f);
+}
+
+static void json_whole(const struct sim_whole *w, struct pt_json *doc)
+{
+    const struct sim_campaign_result *r = &w->result;
+    struct pt_json *o = pt_json_add_object(doc, "whole_run"), *spares;
+
+    pt_json_put_number(o, "tokens", w->tokens);
+    pt_json_put_number(o, "work_s", w->campaign.work_s);
+    pt_json_put_number(o, "time_to_train_s", r->mean_s);
+    pt_json_put_number(o, "p10_s", r->p10_s);
+    pt_json_put_number(o, "p90_s", r->p90_s);
+    pt_json_put_number(o, "goodput_frac", r->goodput_frac);
+    pt_json_put_number(o, "failures", r->failures);
+    pt_json_put_number(o, "lost_s", r->lost_s);
+    pt_json_put_number(o, "checkpoint_s", r->checkpoint_s);
+    pt_json_put_number(o, "restart_s", r->restart_s);
+    pt_json_put_number(o, "wait_s", r->wait_s);
+    pt_json_put_number(o, "interval_s", r->interval_s);
+    pt_json_put_number(o, "young_s", r->young_s);
+    pt_json_put_number(o, "daly_s", r->daly_s);
+    pt_json_put_number(o, "best_interval_s", r->best_interval_s);
+    pt_json_put_number(o, "best_time_to_train_s", r->best_s);
+    spares = pt_json_add_array(o, "time_to_train_by_spare_nodes_s");
+    for (unsigned i = 0; i < w->n_spares; i++)
+        pt_json_put_number(spares, NULL, w->by_spares_s[i]);
 }
 
 enum pt_status sim_report_json(const struct pt_plan *plan, const struct sim_model *m,
-                               const struct sim_result *r, FILE *f, struct pt_error *err)
+                               const struct sim_result *r, const struct sim_whole *whole,
+                               FILE *f, struct pt_error *err)
 {
     struct pt_json *doc = pt_json_new_object(), *part, *ranks, *steps;
     double peak = peak_bytes(r);
@@ -212,6 +288,8 @@ enum pt_status sim_report_json(const struct pt_plan *plan, const struct sim_mode
         pt_json_put_number(o, "reduce_wait_s", r->rank[i].reduce_wait_s);
         pt_json_put_number(o, "allocated_bytes", r->rank[i].peak_bytes);
     }
+    if (whole != NULL)
+        json_whole(whole, doc);
     st = pt_json_write(doc, f, "standard output", err);
     pt_json_free(doc);
     return st;

@@ -5,16 +5,21 @@
 #include <stdio.h>
 
 #include "libpt/trace.h"
+#include "sim/campaign.h"
 #include "sim/engine.h"
 #include "sim/model.h"
 
+/* whole: the run that the plan's step belongs to, or NULL. */
 void sim_report_text(const struct pt_plan *plan, const struct sim_model *model,
-                     const struct sim_result *result, FILE *f);
+                     const struct sim_result *result, const struct sim_whole *whole,
+                     FILE *f);
 /* One header, one row. */
 void sim_report_csv(const struct pt_plan *plan, const struct sim_model *model,
-                    const struct sim_result *result, FILE *f);
+                    const struct sim_result *result, const struct sim_whole *whole,
+                    FILE *f);
 enum pt_status sim_report_json(const struct pt_plan *plan, const struct sim_model *model,
-                               const struct sim_result *result, FILE *f,
+                               const struct sim_result *result,
+                               const struct sim_whole *whole, FILE *f,
                                struct pt_error *err);
 /* --csv: a row per rank. */
 void sim_report_ranks(const struct sim_model *model, const struct sim_result *result,

@@ -89,6 +89,119 @@ static void engine_is_the_walk(struct prop_rng *rng)
     free(t);
 }
 
+/* A whole step of a random layout, every rank simulated and one rank for all that are
+ * alike: the same to the last bit but for the order of sums. */
+static void folding_changes_nothing(struct prop_rng *rng)
+{
+    static const enum pt_schedule_kind kinds[] = { PT_SCHEDULE_1F1B, PT_SCHEDULE_ZB_H1,
+                                                   PT_SCHEDULE_GPIPE };
+    uint32_t p = pick(rng, 2, 5), m = pick(rng, 1, 8), tp = 1u << prop_below(rng, 3);
+    uint32_t dp = pick(rng, 1, 4);
+    struct pt_layout layout = { .tp = tp,
+                                .pp = p,
+                                .vpp = 1,
+                                .cp = 1,
+                                .ep = 1,
+                                .dp = dp,
+                                .zero = (uint32_t)prop_below(rng, 4),
+                                .schedule = kinds[prop_below(rng, 3)],
+                                .micro_batch = 1 };
+    struct pt_schedule_spec spec = { .micro_batches = m };
+    struct sim_chunk chunk[8] = { { 0 } };
+    struct sim_stage stage[8] = { { 0 } };
+    struct pt_error err = PT_ERROR_INIT;
+    struct pt_split split;
+    struct pt_schedule sc;
+    struct sim_result one, all;
+
+    REQUIRE(pt_split_init(&split, p, 1, &err) == PT_OK, "%s", err.text);
+    for (uint32_t s = 0; s < p; s++) {
+        split.offload_frac[s] = prop_below(rng, 2) ? prop_unit(rng) : 0;
+        chunk[s] = (struct sim_chunk){ .forward_s = prop_unit(rng),
+                                       .input_s = prop_unit(rng),
+                                       .weight_s = prop_unit(rng),
+                                       .reduce_s = 3 * prop_unit(rng),
+                                       .activation_bytes = 1 };
+        stage[s] = (struct sim_stage){ .optimizer_s = prop_unit(rng),
+                                       .out_s = prop_unit(rng),
+                                       .host_s = prop_unit(rng),
+                                       .in_s = prop_unit(rng),
+                                       .static_bytes = 10,
+                                       .send_bytes = 1 };
+    }
+    REQUIRE(pt_schedule_build(&spec, &layout, &split, true, &sc, &err) == PT_OK, "%s",
+            err.text);
+    REQUIRE(pt_schedule_check(&sc, &err) == PT_OK, "%s", err.text);
+    struct sim_world world = { .schedule = &sc,
+                               .per_stage = 1,
+                               .gang = 1,
+                               .dense = 1,
+                               .stage = stage,
+                               .chunk = chunk,
+                               .message_s = prop_unit(rng) / 4,
+                               .message_block_s = prop_unit(rng) / 8,
+                               .reduce_hidden_frac = prop_unit(rng),
+                               .norm_s = 0.01,
+                               .tied_s = 0.1,
+                               .step_s = 0.2,
+                               .message_net = prop_below(rng, 2),
+                               .reduce_net = prop_below(rng, 2),
+                               .steps = pick(rng, 1, 3) };
+
+    REQUIRE(sim_run(&world, NULL, 0, &one, &err) == PT_OK, "%s", err.text);
+    world.per_stage = tp * dp;
+    world.gang = tp;
+    world.dense = tp;
+    REQUIRE(sim_run(&world, NULL, 0, &all, &err) == PT_OK, "%s", err.text);
+    close_to(rng, "end", all.end_s, one.end_s);
+    close_to(rng, "span", all.span_s, one.span_s);
+    for (uint32_t r = 0; r < all.ranks; r++) {
+        const struct sim_rank_sum *a = &all.rank[r], *b = &one.rank[r / world.per_stage];
+
+        close_to(rng, "busy", a->busy_s, b->busy_s);
+        close_to(rng, "wait", a->wait_s, b->wait_s);
+        close_to(rng, "reduction", a->reduce_wait_s, b->reduce_wait_s);
+        close_to(rng, "peak", a->peak_bytes, b->peak_bytes);
+        REQUIRE(a->held == 0, "rank %u still holds %u", r, a->held);
+    }
+    /* Jitter: the same seed twice, and another one. */
+    double same;
+
+    world.jitter_frac = 0.1;
+    world.seed = rng->seed;
+    sim_result_fini(&all);
+    REQUIRE(sim_run(&world, NULL, 0, &all, &err) == PT_OK, "%s", err.text);
+    same = all.end_s;
+    sim_result_fini(&all);
+    REQUIRE(sim_run(&world, NULL, 0, &all, &err) == PT_OK, "%s", err.text);
+    REQUIRE(!(same < all.end_s) && !(same > all.end_s), "%.17g and %.17g", same,
+            all.end_s);
+    sim_result_fini(&all);
+    world.seed++;
+    REQUIRE(sim_run(&world, NULL, 0, &all, &err) == PT_OK, "%s", err.text);
+    REQUIRE(same < all.end_s || same > all.end_s, "two seeds agree: %.17g", same);
+    /* A straggler never makes the step shorter; where transfers share links it may,
+     * because it can keep a reduction out of the way of a message. */
+    double slowdown[64];
+
+    world.jitter_frac = 0;
+    world.no_sharing = true;
+    sim_result_fini(&one);
+    REQUIRE(sim_run(&world, NULL, 0, &one, &err) == PT_OK, "%s", err.text);
+    for (uint32_t r = 0; r < all.ranks; r++)
+        slowdown[r] = 1;
+    slowdown[pick(rng, 0, all.ranks - 1)] = 1 + prop_unit(rng);
+    world.slowdown = slowdown;
+    sim_result_fini(&all);
+    REQUIRE(sim_run(&world, NULL, 0, &all, &err) == PT_OK, "%s", err.text);
+    REQUIRE(all.end_s >= one.end_s * (1 - 1e-9), "%g with a straggler, %g without",
+            all.end_s, one.end_s);
+    sim_result_fini(&one);
+    sim_result_fini(&all);
+    pt_schedule_fini(&sc);
+    pt_split_fini(&split);
+}
+
 /* Rates are max-min fair: measured as the work that remains when the first flow ends. */
 static void sharing_is_max_min(struct prop_rng *rng)
 {
@@ -167,6 +280,7 @@ int main(void)
 {
     static const struct prop props[] = {
         { "engine is the walk", engine_is_the_walk },
+        { "folding changes nothing", folding_changes_nothing },
         { "sharing is max-min", sharing_is_max_min },
     };
 
