@@ -58,57 +58,60 @@ static void put_decisions(struct pt_json *doc, const struct pt_plan *plan)
                     plan->setup.model.experts > 0);
 }
 
-/* SHA-256 of the JSON text of inputs and decisions alone, as pt_json_write lays it out.
- */
-enum pt_status plan_hash(const struct pt_plan *plan, char hash[65], struct pt_error *err)
+/* Over the document, not over the struct: a reader that knows other constants than the
+ * writer still sees whether the file is as it was written. */
+enum pt_status plan_hash(const struct pt_json *doc, char hash[65], struct pt_error *err)
 {
-    struct pt_json *doc = pt_json_new_object();
+    static const char *const part[] = { "model", "hardware", "job",
+                                        "stack", "layout",   "stages" };
     struct pt_sha256 sha;
     uint8_t digest[32];
+    const char *order = "";
     char *text = NULL;
     size_t n = 0;
     FILE *f = open_memstream(&text, &n);
-    enum pt_status st;
+    enum pt_status st = pt_json_string(doc, "rank_order", &order, err);
 
-    if (f == NULL || doc == NULL) {
-        st = pt_fail(err, PT_SYSTEM, NULL, 0, "no memory to hash the plan");
-        goto out;
+    if (f == NULL)
+        return st != PT_OK ? st : pt_fail_memory(err);
+    for (size_t i = 0; st == PT_OK && i < sizeof(part) / sizeof(part[0]); i++) {
+        const struct pt_json *value = NULL;
+
+        st = pt_json_get(doc, part[i], &value, err);
+        if (st == PT_OK)
+            st = pt_json_write(value, f, "plan", err);
     }
-    put_inputs(doc, plan);
-    put_decisions(doc, plan);
-    st = pt_json_write(doc, f, "plan", err);
     if (fclose(f) != 0 && st == PT_OK)
-        st = pt_fail(err, PT_SYSTEM, NULL, 0, "no memory to hash the plan");
-    f = NULL;
+        st = pt_fail_memory(err);
     if (st == PT_OK) {
         pt_sha256_init(&sha);
         pt_sha256_update(&sha, text, n);
+        pt_sha256_update(&sha, order, strlen(order));
         pt_sha256_final(&sha, digest);
         pt_sha256_hex(digest, hash);
     }
-out:
-    if (f != NULL)
-        fclose(f);
     free(text);
-    pt_json_free(doc);
     return st;
 }
 
 enum pt_status pt_plan_write(const char *path, struct pt_plan *plan, struct pt_error *err)
 {
-    struct pt_json *doc = NULL;
+    struct pt_json *doc = NULL, *inputs = NULL;
     struct pt_outfile out;
     enum pt_status st;
 
     if ((st = pt_outfile_open(path, &out, err)))
         return st;
-    if ((st = plan_hash(plan, plan->hash, err)))
-        goto out;
     doc = pt_json_new_object();
-    if (doc == NULL) {
-        st = pt_fail(err, PT_SYSTEM, path, 0, "no memory to write the plan");
+    inputs = pt_json_new_object();
+    if (doc == NULL || inputs == NULL) {
+        st = pt_fail_memory(err);
         goto out;
     }
+    put_inputs(inputs, plan);
+    put_decisions(inputs, plan);
+    if ((st = plan_hash(inputs, plan->hash, err)))
+        goto out;
     pt_json_put_u64(doc, "version", PT_PLAN_VERSION);
     (void)pt_json_add_array(doc, "requires");
     pt_json_put_string(doc, "generator", PACKAGE_STRING);
@@ -121,6 +124,7 @@ enum pt_status pt_plan_write(const char *path, struct pt_plan *plan, struct pt_e
     if (st == PT_OK)
         st = pt_outfile_commit(&out, err);
 out:
+    pt_json_free(inputs);
     pt_json_free(doc);
     pt_outfile_discard(&out);
     return st;

@@ -454,21 +454,25 @@ enum pt_status plan_fields_read(const struct pt_json *object,
                                 const struct plan_table *table, void *base,
                                 FILE *warnings, struct pt_error *err)
 {
+    char absent[256] = "";
+
     for (size_t i = 0; i < table->n; i++) {
         const struct plan_field *f = &table->field[i];
         enum pt_status st;
 
         if (f->optional && !pt_json_has(object, f->key)) {
-            if (warnings != NULL)
-                fprintf(warnings,
-                        "warning: %s: %s is absent; its datasheet value is used\n",
-                        pt_json_where(object), f->key);
+            size_t used = strlen(absent);
+
+            snprintf(absent + used, sizeof(absent) - used, " %s", f->key);
             continue;
         }
         st = read_field(object, f, (char *)base + f->offset, err);
         if (st != PT_OK)
             return st;
     }
+    if (absent[0] != '\0' && warnings != NULL)
+        fprintf(warnings, "warning: %s: absent, so as in datasheets:%s\n",
+                pt_json_where(object), absent);
     return PT_OK;
 }
 

@@ -10,7 +10,8 @@
 /* Ranks count up through tp first, then cp, ep, dp, pp: the only order of version 1. */
 #define PLAN_RANK_ORDER "tp-cp-ep-dp-pp"
 
-enum pt_status plan_hash(const struct pt_plan *plan, char hash[65], struct pt_error *err);
+/* SHA-256 of the JSON text of the inputs and decisions of a document. */
+enum pt_status plan_hash(const struct pt_json *doc, char hash[65], struct pt_error *err);
 
 void plan_put_stages(struct pt_json *stages, const struct pt_split *split, bool moe);
 void plan_put_predictions(struct pt_json *predictions, const struct pt_plan *plan);

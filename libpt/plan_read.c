@@ -182,7 +182,7 @@ static enum pt_status check_hash(const struct pt_json *doc, struct pt_plan *plan
     enum pt_status st;
 
     if ((st = pt_json_string(doc, "hash", &written, err)) ||
-        (st = plan_hash(plan, plan->hash, err)))
+        (st = plan_hash(doc, plan->hash, err)))
         return st;
     if (!strcmp(written, plan->hash))
         return PT_OK;

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +250,45 @@ START_TEST(replaces_atomically)
 }
 END_TEST
 
+/* Plans that earlier versions wrote are never edited: they must stay readable, be
+ * recognised as unedited, and give predictions again. */
+START_TEST(old_plans)
+{
+    char folder[4096], file[4400];
+    const char *top = getenv("top_srcdir");
+    struct dirent *e;
+    unsigned n = 0;
+    DIR *d;
+
+    snprintf(folder, sizeof(folder), "%s/tests/data/plans", top != NULL ? top : ".");
+    ck_assert_msg((d = opendir(folder)) != NULL, "no %s", folder);
+    while ((e = readdir(d)) != NULL) {
+        struct pt_error err = PT_ERROR_INIT;
+        struct pt_plan old;
+        char *warned = NULL;
+        size_t n_warned = 0;
+        FILE *warnings;
+
+        if (strstr(e->d_name, ".json") == NULL)
+            continue;
+        snprintf(file, sizeof(file), "%s/%s", folder, e->d_name);
+        warnings = open_memstream(&warned, &n_warned);
+        ck_assert_msg(pt_plan_read(file, &old, warnings, &err) == PT_OK, "%s: %s",
+                      err.where, err.text);
+        fclose(warnings);
+        ck_assert_msg(strstr(warned, "edited") == NULL, "%s", warned);
+        ck_assert(old.step.step_s > 0 && old.memory.fits);
+        ck_assert_int_eq(pt_plan_predict(&old, &err), PT_OK);
+        ck_assert(old.step.step_s > 0 && old.memory.stages == old.layout.pp);
+        free(warned);
+        pt_plan_fini(&old);
+        n++;
+    }
+    closedir(d);
+    ck_assert_uint_ge(n, 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("plan");
@@ -260,6 +300,7 @@ int main(void)
     tcase_add_loop_test(tc, refuses, 0, N_ROWS(bad));
     tcase_add_test(tc, edited);
     tcase_add_test(tc, replaces_atomically);
+    tcase_add_test(tc, old_plans);
     suite_add_tcase(suite, tc);
     return unit_run(suite);
 }

@@ -1,7 +1,7 @@
 # One Check program per module, made only where the Check framework is. To add one: five lines.
 unit_cflags = $(AM_CFLAGS) $(CHECK_CFLAGS)
 unit_libs = libpt/libpt.a $(pt_libs) $(CHECK_LIBS)
-EXTRA_DIST += tests/data/config
+EXTRA_DIST += tests/data/config tests/data/plans
 
 pt_run_programs += %reldir%/check_cli
 %canon_reldir%_check_cli_SOURCES = %reldir%/check_cli.c %reldir%/unit.h
