@@ -175,6 +175,8 @@ enum pt_status pt_json_read(const char *path, struct pt_json **doc, struct pt_er
 
 static const char *type_name(const json_t *v)
 {
+    if (v == NULL)
+        return "missing";
     switch (json_typeof(v)) {
     case JSON_OBJECT:
         return "an object";

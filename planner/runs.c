@@ -257,7 +257,7 @@ static enum pt_status read_model(struct planner_runs *r, size_t row, struct pt_m
 
     *m = (struct pt_model){ 0 };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        uint32_t v;
+        uint32_t v = 0;
         enum pt_status st =
             whole(r, row, fields[i].column, fields[i].missing, 4e9, &v, err);
 
@@ -391,7 +391,7 @@ static enum pt_status read_layout(struct planner_runs *r, size_t row, struct pt_
 
     *l = (struct pt_layout){ 0 };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-        uint32_t v;
+        uint32_t v = 0;
         enum pt_status st =
             whole(r, row, fields[i].column, fields[i].missing, 1e7, &v, err);
 
