@@ -32,48 +32,41 @@ static double per_layer(const struct planner_problem *p, const struct line *l, i
            l->weight * p->weight_s[kind] + l->param[0] * held[0] + l->param[1] * held[1];
 }
 
-/* Share of the optimizer that may leave the GPU at best. */
-static double most_offload(const struct planner_problem *p)
+/* Whether n layers of a kind with what must be recomputed of them keep every line of a
+ * stage at most `most_s`. */
+static bool below(const struct planner_problem *p, uint32_t s, int kind,
+                  const struct lines *lines, double most_s, uint32_t n)
 {
-    return p->offload ? 1.0 : p->offload_frac;
+    int r = planner_relief(p, s, kind, n, planner_most_offload(p));
+
+    for (unsigned j = 0; j < lines->n; j++) {
+        const struct line *l = &lines->line[j];
+        double again = l->input * p->recompute_s[kind];
+        double room = most_s - value(l, &p->stage[s].ends);
+
+        if (again > 0.0 && n * per_layer(p, l, kind) + r * again > room * (1.0 + SLACK))
+            return false;
+    }
+    return true;
 }
 
-int planner_relief(const struct planner_problem *p, uint32_t s, int kind, uint32_t n,
-                   double offloaded_frac)
+/* The largest n up to `most` that is below: what must be recomputed grows with n. */
+static uint32_t within(const struct planner_problem *p, uint32_t s, int kind,
+                       const struct lines *lines, double most_s, uint32_t most)
 {
-    const struct planner_stage *stage = &p->stage[s];
-    double optimizer = stage->ends_optimizer_bytes + n * p->optimizer_bytes[kind];
-    double need = p->recompute_all ? n : 0.0, limit = p->limit_bytes * (1.0 + 1e-12);
+    uint32_t lo = p->stage[s].free_layers[kind], hi = most;
 
-    /* Recomputing costs a working set once, so a row that fits without it may not with
-     * it. */
-    for (int pass = 0; pass < 2; pass++) {
-        bool any = need > 0.0;
+    if (hi <= lo || below(p, s, kind, lines, most_s, hi))
+        return hi;
+    for (hi--; lo < hi;) {
+        uint32_t mid = lo + (hi - lo + 1) / 2;
 
-        for (unsigned j = 0; j < stage->n_rows; j++) {
-            const struct planner_memory_row *row = &stage->row[j];
-            double bytes = row->fixed + n * row->layer[kind] +
-                           offloaded_frac * optimizer * row->offloaded;
-
-            if (any)
-                bytes += row->any_recomputed;
-            if (bytes + need * row->recomputed[kind] <= limit)
-                continue;
-            if (!p->recompute_some || row->recomputed[kind] >= 0.0)
-                return -1;
-            if (!any)
-                bytes += row->any_recomputed;
-            double r = ceil((bytes - limit) / -row->recomputed[kind]);
-
-            if (r > n)
-                return -1;
-            if (r > need)
-                need = r;
-        }
-        if (any || need <= 0.0)
-            break;
+        if (below(p, s, kind, lines, most_s, mid))
+            lo = mid;
+        else
+            hi = mid - 1;
     }
-    return (int)need;
+    return lo;
 }
 
 /* Most layers of a kind on stage s with every line at most `most_s`, and in memory. Where
@@ -82,7 +75,7 @@ int planner_relief(const struct planner_problem *p, uint32_t s, int kind, uint32
 static uint32_t most_layers(const struct planner_problem *p, uint32_t s, int kind,
                             const struct lines *lines, double most_s)
 {
-    double n = p->layers[kind], f = most_offload(p);
+    double n = p->layers[kind];
     bool recompute = p->recompute_some || p->recompute_all;
 
     for (unsigned j = 0; j < lines->n; j++) {
@@ -97,22 +90,8 @@ static uint32_t most_layers(const struct planner_problem *p, uint32_t s, int kin
             return 0;
         n = fmin(n, floor(room / per * (1.0 + SLACK)));
     }
-    for (; n > 0.0; n--) {
-        int r = planner_relief(p, s, kind, (uint32_t)n, f);
-        bool below = r >= 0;
-
-        for (unsigned j = 0; j < lines->n && below && r > 0; j++) {
-            const struct line *l = &lines->line[j];
-            double again = l->input * p->recompute_s[kind];
-            double room = most_s - value(l, &p->stage[s].ends);
-
-            below = again <= 0.0 ||
-                    n * per_layer(p, l, kind) + r * again <= room * (1.0 + SLACK);
-        }
-        if (below)
-            return (uint32_t)n;
-    }
-    return 0;
+    return within(p, s, kind, lines, most_s,
+                  (uint32_t)fmin(n, p->stage[s].most_layers[kind]));
 }
 
 static void slowest_lines(const struct planner_problem *p, struct lines *lines)
@@ -196,7 +175,7 @@ static double largest(const struct planner_problem *p, const struct lines *lines
  * gentlest slope. */
 static double least_recomputed(const struct planner_problem *p, int kind)
 {
-    double left = p->layers[kind], f = most_offload(p), gentlest = HUGE_VAL;
+    double left = p->layers[kind], f = planner_most_offload(p), gentlest = HUGE_VAL;
 
     if (p->recompute_all)
         return p->layers[kind];

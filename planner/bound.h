@@ -21,10 +21,6 @@ struct planner_bound {
 };
 void planner_bound(const struct planner_problem *problem, struct planner_bound *bound);
 
-/* Fewest layers to recompute so that n layers of a kind (and no others) fit stage s with
- * this much of the optimizer offloaded; -1 when they cannot. */
-int planner_relief(const struct planner_problem *problem, uint32_t stage, int kind,
-                   uint32_t layers, double offloaded_frac);
 /* Most layers of a kind that stage s can hold within `slowest_s` and its memory,
  * everything offloaded that may be. */
 uint32_t planner_most_layers(const struct planner_problem *problem, uint32_t stage,

@@ -318,7 +318,6 @@ static void sharding(struct walk *w, struct planner_group *g, struct pt_layout l
     bool alone = pt_grad_group(&l, false) == 1 &&
                  (w->setup->model.experts == 0 || pt_grad_group(&l, true) == 1);
     enum pt_recompute cheapest = (enum pt_recompute)w->recompute.v[w->recompute.n - 1];
-    uint32_t max = w->space->zero_max_with_pp;
 
     for (uint32_t i = 0; i < w->zero.n; i++)
         for (uint32_t j = 0; j < w->zero_group.n; j++) {
@@ -326,8 +325,6 @@ static void sharding(struct walk *w, struct planner_group *g, struct pt_layout l
             l.zero_group = w->zero_group.v[j];
             if ((alone && !w->zero.listed && l.zero > 0) || (l.zero == 0 && j > 0))
                 continue;
-            if (l.pp > 1 && max > 0 && l.zero > max)
-                continue; /* the software cannot */
             l.recompute = cheapest;
             if (sharding_conflicts(w->space, &l)) {
                 remember(w, &l, 5);
@@ -353,8 +350,6 @@ static void replicas(struct walk *w, struct pt_layout l)
 {
     uint32_t m;
 
-    l.schedule = l.pp > 1 ? PT_SCHEDULE_1F1B : PT_SCHEDULE_NONE;
-    l.vpp = 1;
     if (!valid(w, &l, 4))
         return;
     m = pt_micro_batches(&w->setup->job, &l);
@@ -377,6 +372,7 @@ static void pipelines(struct walk *w, struct pt_layout l)
         uint64_t ranks = (uint64_t)l.tp * l.cp * w->pp.v[i];
 
         l.pp = w->pp.v[i];
+        l.schedule = l.pp > 1 ? PT_SCHEDULE_1F1B : PT_SCHEDULE_NONE;
         l.dp = 1;
         if (ranks > gpus ||
             (gpus % ranks != 0 && !w->space->idle_gpus && !w->dp.listed)) {

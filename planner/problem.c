@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,11 +113,90 @@ out:
     return st;
 }
 
+double planner_most_offload(const struct planner_problem *p)
+{
+    return p->offload ? 1.0 : p->offload_frac;
+}
+
+int planner_relief(const struct planner_problem *p, uint32_t s, int kind, uint32_t n,
+                   double offloaded_frac)
+{
+    const struct planner_stage *stage = &p->stage[s];
+    double optimizer = stage->ends_optimizer_bytes + n * p->optimizer_bytes[kind];
+    double need = p->recompute_all ? n : 0.0, limit = p->limit_bytes * (1.0 + 1e-12);
+
+    /* Recomputing costs a working set once, so a row that fits without it may not with
+     * it. */
+    for (int pass = 0; pass < 2; pass++) {
+        bool any = need > 0.0;
+
+        for (unsigned j = 0; j < stage->n_rows; j++) {
+            const struct planner_memory_row *row = &stage->row[j];
+            double bytes = row->fixed + n * row->layer[kind] +
+                           offloaded_frac * optimizer * row->offloaded;
+
+            if (any)
+                bytes += row->any_recomputed;
+            if (bytes + need * row->recomputed[kind] <= limit)
+                continue;
+            if (!p->recompute_some || row->recomputed[kind] >= 0.0)
+                return -1;
+            if (!any)
+                bytes += row->any_recomputed;
+            double r = ceil((bytes - limit) / -row->recomputed[kind]);
+
+            if (r > n)
+                return -1;
+            if (r > need)
+                need = r;
+        }
+        if (any || need <= 0.0)
+            break;
+    }
+    return (int)need;
+}
+
+/* The largest n <= layers whose relief is at most `most_again` x n: it grows with n. */
+static uint32_t largest_n(const struct planner_problem *p, uint32_t s, int kind,
+                          uint32_t most_again)
+{
+    uint32_t lo = 0, hi = p->layers[kind];
+
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo + 1) / 2;
+        int r = planner_relief(p, s, kind, mid, planner_most_offload(p));
+
+        if (r >= 0 && (uint32_t)r <= most_again * mid)
+            lo = mid;
+        else
+            hi = mid - 1;
+    }
+    return lo;
+}
+
+static void set_limits(struct planner_problem *p)
+{
+    for (uint32_t s = 0; s < p->layout.pp; s++) {
+        struct planner_stage *stage = &p->stage[s], *before = stage - 1;
+        bool same =
+            s > 0 && before->n_rows == stage->n_rows &&
+            before->ends_optimizer_bytes == stage->ends_optimizer_bytes &&
+            memcmp(before->row, stage->row, stage->n_rows * sizeof(stage->row[0])) == 0;
+
+        for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
+            stage->most_layers[k] = same ? before->most_layers[k] : largest_n(p, s, k, 1);
+            stage->free_layers[k] = same ? before->free_layers[k] : largest_n(p, s, k, 0);
+        }
+    }
+}
+
 enum pt_status planner_problem_set(struct planner_problem *p,
                                    const struct pt_setup *setup,
                                    const struct planner_space *space,
                                    const struct pt_layout *layout, struct pt_error *err)
 {
+    enum pt_status st;
+
     p->setup = setup;
     p->layout = *layout;
     pt_costs_init(setup, layout, &p->costs);
@@ -138,7 +218,10 @@ enum pt_status planner_problem_set(struct planner_problem *p,
     p->offload_frac =
         space->offload && space->offload_frac > 0.0 ? space->offload_frac : 0.0;
     p->forced = space->embedding_slots;
-    return set_stages(p, err);
+    st = set_stages(p, err);
+    if (st == PT_OK)
+        set_limits(p);
+    return st;
 }
 
 void planner_stage_load(const struct planner_problem *p, const struct pt_split *split,

@@ -27,6 +27,9 @@ struct planner_stage {
     uint32_t min_layers; /* pieces without embedding or head hold at least one each */
     unsigned n_rows;
     struct planner_memory_row row[PLANNER_MEMORY_ROWS];
+    /* Most layers of one kind alone, everything offloaded that may be: recomputing as
+     * many as need be, and none. */
+    uint32_t most_layers[PT_N_LAYER_KINDS], free_layers[PT_N_LAYER_KINDS];
 };
 
 struct planner_problem {
@@ -61,6 +64,13 @@ enum pt_status planner_problem_set(struct planner_problem *problem,
                                    const struct pt_setup *setup,
                                    const struct planner_space *space,
                                    const struct pt_layout *layout, struct pt_error *err);
+
+/* Share of the optimizer that may leave the GPU at best. */
+double planner_most_offload(const struct planner_problem *problem);
+/* Fewest layers to recompute so that n layers of a kind (and no others) fit stage s with
+ * this much of the optimizer offloaded; -1 when they cannot. */
+int planner_relief(const struct planner_problem *problem, uint32_t stage, int kind,
+                   uint32_t layers, double offloaded_frac);
 
 static inline bool planner_one_kind(const struct planner_problem *p)
 {

@@ -12,6 +12,7 @@
 
 #include "planner/diagnose.h"
 #include "planner/enumerate.h"
+#include "planner/greedy.h"
 #include "planner/heap.h"
 #include "planner/solve.h"
 #include "planner/top.h"
@@ -31,6 +32,7 @@ struct search {
     struct planner_closest closest;
     size_t probe_at;
     double start_s;
+    bool enumerated;   /* every layout has been seen */
     double unproved_s; /* least bound of a layout whose MILP was cut */
     enum pt_status st;
     struct pt_error *err;
@@ -98,6 +100,7 @@ static enum pt_status solve(struct search *s)
 {
     struct planner_solver *v = &s->solver;
     struct pt_layout layout = v->problem.layout;
+    enum pt_recompute mode = layout.recompute;
     enum planner_outcome outcome;
     enum pt_status st;
 
@@ -122,7 +125,7 @@ static enum pt_status solve(struct search *s)
     if (!v->found)
         return PT_OK;
     normalise(&layout, &v->split);
-    return planner_top_add(&s->top, &layout, &v->split, v->step_s, s->err);
+    return planner_top_add(&s->top, &layout, mode, &v->split, v->step_s, s->err);
 }
 
 /* Takes the most promising candidate one step further. */
@@ -224,12 +227,51 @@ static enum pt_status make_plans(struct search *s, struct planner_result *result
     return PT_OK;
 }
 
+/* What balance by count alone would give: the best layout with an even split. */
+static enum pt_status price_even(struct search *s)
+{
+    struct planner_entry *best = &s->top.entry[0];
+    struct planner_problem *p = &s->solver.problem;
+    struct pt_layout layout = best->layout;
+    struct pt_stage_load *load = calloc(layout.pp, sizeof(*load));
+    struct pt_split even = { 0 };
+    enum pt_status st = pt_split_init(&even, layout.pp, layout.vpp, s->err);
+
+    if (st == PT_OK && load == NULL)
+        st = pt_fail(s->err, PT_SYSTEM, NULL, 0, "out of memory");
+    if (st == PT_OK && layout.recompute == PT_RECOMPUTE_NONE)
+        layout.recompute = best->mode;
+    if (st == PT_OK)
+        st = planner_problem_set(p, s->setup, s->space, &layout, s->err);
+    if (st == PT_OK) {
+        pt_split_even(&even, &s->setup->model, &layout, s->space->embedding_slots);
+        if (planner_relieve(p, true, &even))
+            s->stats->even_step_s = planner_step_s(p, &even, load, NULL);
+    }
+    pt_split_fini(&even);
+    free(load);
+    return st;
+}
+
+/* What no layout can beat: the model's arithmetic at the highest peak rate there is. */
+static double floor_s(const struct pt_setup *setup)
+{
+    double peak = 0.0;
+
+    for (int i = 0; i < PT_N_PRECISIONS; i++)
+        peak = fmax(peak, setup->cluster.gpu.peak_flops[i]);
+    return 3.0 * pt_model_flop(&setup->model, setup->job.seq, true) *
+           setup->job.global_batch / (peak * setup->cluster.gpus);
+}
+
 static enum pt_status finish(struct search *s, struct planner_result *result)
 {
     struct planner_stats *stats = s->stats;
     enum pt_status st;
 
     stats->bound_s = least_bound(s);
+    if (!s->enumerated) /* some layouts were never looked at */
+        stats->bound_s = fmin(stats->bound_s, floor_s(s->setup));
     if (s->top.n > 0) {
         double best = s->top.entry[0].step_s;
 
@@ -238,7 +280,9 @@ static enum pt_status finish(struct search *s, struct planner_result *result)
             stats->bound_s < best * (1.0 - 4e-9) ? (best - stats->bound_s) / best : 0.0;
     }
     stats->bounded += s->heap.n;
-    st = make_plans(s, result);
+    st = s->top.n > 0 ? price_even(s) : PT_OK;
+    if (st == PT_OK)
+        st = make_plans(s, result);
     stats->wall_s = now_s() - s->start_s;
     if (st != PT_OK)
         return st;
@@ -278,6 +322,7 @@ enum pt_status planner_search(const struct pt_setup *setup,
     result->stats.invalid = counts.invalid;
     result->stats.no_memory += counts.no_memory;
     st = s.st;
+    s.enumerated = st == PT_OK && !result->stats.time_limit;
     while (st == PT_OK && s.heap.n > 0 && s.heap.item[0].bound_s <= cutoff_s(&s) &&
            !out_of_time(&s))
         st = advance(&s);

@@ -262,6 +262,11 @@ static void proof_lines(FILE *f, const struct planner_result *result)
     if (s->gap > 0)
         planner_paragraph(f, "", "the best possible is at most %.1f%% faster",
                           100 * s->gap);
+    if (best->layout.pp > 1 && s->even_step_s <= 0)
+        planner_paragraph(f, "", "an even split of the layers would not fit");
+    else if (s->even_step_s > 1.0005 * best->step.step_s)
+        planner_paragraph(f, "", "an even split of the layers takes %.1f%% longer",
+                          100 * (s->even_step_s / best->step.step_s - 1));
     if (result->n < 2)
         return;
     planner_why_slower(why, sizeof(why), best, &result->plan[1]);

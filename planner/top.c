@@ -53,10 +53,10 @@ static bool better(const struct planner_entry *a, const struct planner_entry *b)
 }
 
 enum pt_status planner_top_add(struct planner_top *top, const struct pt_layout *layout,
-                               const struct pt_split *split, double step_s,
-                               struct pt_error *err)
+                               enum pt_recompute mode, const struct pt_split *split,
+                               double step_s, struct pt_error *err)
 {
-    struct planner_entry e = { .layout = *layout, .step_s = step_s };
+    struct planner_entry e = { .layout = *layout, .mode = mode, .step_s = step_s };
     enum pt_status st;
     uint32_t at;
 

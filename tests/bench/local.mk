@@ -4,3 +4,4 @@ check_PROGRAMS += %reldir%/bench_search
 %canon_reldir%_bench_search_LDADD = $(planner_libs)
 EXTRA_DIST += %reldir%/user-case.sh
 EXTRA_DIST += %reldir%/readme.sh
+EXTRA_DIST += %reldir%/user-case.sh %reldir%/plan-speed.sh

@@ -101,3 +101,8 @@ pt_run_programs += %reldir%/check_campaign
 %canon_reldir%_check_campaign_SOURCES = %reldir%/check_campaign.c %reldir%/unit.h
 %canon_reldir%_check_campaign_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_campaign_LDADD = sim/libsim.a $(unit_libs)
+
+pt_run_programs += %reldir%/check_search
+%canon_reldir%_check_search_SOURCES = %reldir%/check_search.c %reldir%/unit.h
+%canon_reldir%_check_search_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_search_LDADD = planner/libplanner.a $(unit_libs) $(GLPK_LIBS)
