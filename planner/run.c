@@ -125,6 +125,25 @@ static void hint_offload(const struct planner_request *r, const struct pt_plan *
     planner_result_fini(&result);
 }
 
+/* Few micro-batches for many stages are allowed; what sets them is named. */
+static void hint_bubble(const struct pt_plan *best, struct planner_notes *hints)
+{
+    const struct pt_layout *l = &best->layout;
+    uint32_t m = pt_micro_batches(&best->setup.job, l);
+
+    if (l->pp == 1 || best->step.bubble_of_total < 0.25)
+        return;
+    if (l->schedule == PT_SCHEDULE_1F1B || l->schedule == PT_SCHEDULE_GPIPE)
+        planner_note(hints,
+                     "the bubble of %u micro-batches on %u stages is "
+                     "(%u-1)/(%u+%u-1) = %.0f%% of total when all are equal",
+                     m, l->pp, l->pp, m, l->pp, 100.0 * (l->pp - 1) / (m + l->pp - 1));
+    planner_note(hints,
+                 "more micro-batches than %u come from a larger --global-batch, a "
+                 "smaller --micro-batch or fewer replicas (--dp); fewer stages from --pp",
+                 m);
+}
+
 static enum pt_status outputs(const struct planner_request *r,
                               struct planner_result *result, FILE *out, FILE *notes,
                               struct pt_error *err)
@@ -135,8 +154,10 @@ static enum pt_status outputs(const struct planner_request *r,
                                            result,    &r->assumed, &hints,    notes };
     enum pt_status st = PT_OK;
 
-    if (r->format == PLANNER_TEXT)
+    if (r->format == PLANNER_TEXT) {
+        hint_bubble(&result->plan[0], &hints);
         hint_offload(r, &result->plan[0], &hints);
+    }
     if (r->report != NULL && (st = planner_report_write(&report, err)))
         return st;
     if (r->output != NULL && (st = pt_plan_write(r->output, &result->plan[0], err)))

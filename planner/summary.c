@@ -216,6 +216,15 @@ static void speed_lines(FILE *f, const struct pt_setup *setup, const struct pt_p
                       money);
 }
 
+/* Three digits, and no exponent for what is larger. */
+static char *gigabytes(char *buf, size_t size, double bytes)
+{
+    double gb = bytes / PT_GB;
+
+    snprintf(buf, size, gb < 999.5 ? "%.3g" : "%.0f", gb);
+    return buf;
+}
+
 static void volume_lines(FILE *f, const struct pt_plan *plan)
 {
     const struct pt_step *t = &plan->step;
@@ -227,21 +236,21 @@ static void volume_lines(FILE *f, const struct pt_plan *plan)
                 { "ep", t->ep_bytes },
                 { "pp", t->pp_bytes },
                 { "dp", t->dp_bytes } };
-    char text[256] = "", piece[64];
+    char text[256] = "", piece[64], a[32], b[32];
 
     for (unsigned i = 0; i < sizeof(dim) / sizeof(dim[0]); i++) {
         if (dim[i].bytes <= 0)
             continue;
-        snprintf(piece, sizeof(piece), "%s%s %.3g", text[0] != '\0' ? ", " : "",
-                 dim[i].name, dim[i].bytes / PT_GB);
+        snprintf(piece, sizeof(piece), "%s%s %s", text[0] != '\0' ? ", " : "",
+                 dim[i].name, gigabytes(a, sizeof(a), dim[i].bytes));
         strncat(text, piece, sizeof(text) - strlen(text) - 1);
     }
     if (text[0] == '\0')
         return;
-    planner_paragraph(f, "sent",
-                      "GB a GPU and step: %s; %.3g inside the fast domain, %.3g over the "
-                      "network",
-                      text, t->intra_bytes / PT_GB, t->inter_bytes / PT_GB);
+    planner_paragraph(
+        f, "sent",
+        "GB a GPU and step: %s; %s inside the fast domain, %s over the network", text,
+        gigabytes(a, sizeof(a), t->intra_bytes), gigabytes(b, sizeof(b), t->inter_bytes));
 }
 
 static void proof_lines(FILE *f, const struct planner_result *result)
