@@ -87,7 +87,8 @@
     X(launch_s, 25e-6, 0.0, 1e-4, "s",                                                   \
       "host time per operator and pass: a layer cannot be faster than its launches")     \
     X(micro_batch_s, 300e-6, 0.0, 20e-3, "s", "engine time per micro-batch and stage")   \
-    X(step_s, 0.02, 0.0, 1.0, "s", "fixed time per step")                                \
+    X(step_s, 0.01, 0.0, 1.0, "s", "fixed time per step")                                \
+    X(skew_s, 0.01, 0.0, 0.3, "s", "nodes wait for each other, per step")                \
     X(optimizer_bytes, 50.0, 16.0, 200.0, "B", "optimizer traffic per parameter")        \
     X(owner_s, 0.0, 0.0, 5e-3, "s",                                                      \
       "parameters broadcast owner by owner: per rank of the ZeRO group")                 \
@@ -114,7 +115,7 @@
     X(eager_frac, 0.45, 0.1, 0.9, "", "batched products of eager attention over peak")   \
     X(eager_odd_frac, 0.10, 0.02, 1.0, "", "of that, head sizes not a multiple of 8")    \
     X(collective_s, 45e-6, 2e-6, 2e-4, "s", "start-up of a collective")                  \
-    X(message_frac, 0.2, 0.0, 2.0, "", "of the half-rate message size, per collective")
+    X(message_frac, 0.4, 0.0, 2.0, "", "of the half-rate message size, per collective")
 
 #define PT_NETWORK_CONSTANTS(X)                                                          \
     X(rate_frac, 0.73, 0.1, 1.0, "", "rate of collectives over the injection rate")      \

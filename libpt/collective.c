@@ -3,7 +3,7 @@
  *   one fast domain:  t = start + mul (g - 1) / g * S' / (0.9 * busbw)
  *   over K domains:   t = start + latency * log2 K * mul + max(ti, tn) + 0.1 min(ti, tn),
  *                     tn = mul (K - 1) / K * S' / (injection * g / domain * rate_frac * (1 - degrade log2 K))
- *   S' = S + message_frac * half-rate size; mul = 2 for an all-reduce, 1 for the others.
+ *   S' = S + S0 S / (S + S0), S0 = message_frac * half-rate size; mul = 2 for an all-reduce, else 1.
  *
  * Bus bandwidth as nccl-tests define it; rings and trees both move 2 (n - 1) / n of the buffer.
  * In-switch reduction (NVLS) serves all-reduce over a whole 8-GPU domain; smaller groups run at the
@@ -57,7 +57,8 @@ double pt_collective_s(const struct pt_setup *setup, enum pt_collective kind, do
         return 0.0;
     double g = per_domain(c, ranks, stride, &domains), k = domains;
     double mul = kind == PT_ALLREDUCE ? 2.0 : 1.0;
-    double s = bytes + setup->device.message_frac * c->link.half_bytes;
+    double ramp = setup->device.message_frac * c->link.half_bytes;
+    double s = bytes + ramp * bytes / (bytes + ramp);
     double inside = 0.0, rate;
 
     if (g > 1.0)

@@ -76,7 +76,8 @@ static void attention(const struct pt_setup *s, const struct pt_layout *l,
         double narrow = dim < 128.0 ? pow(dim / 128.0, s->stack.attention_narrow) : 1.0;
         double others = 1.0 - 1.0 / l->cp;
         double uneven = 1.0 + s->stack.cp_uneven * others * others;
-        double rate = peak * frac * narrow * op->n / (op->n + d->attention_half) / uneven;
+        double block = op->n / l->cp; /* a ring attends to one rank's keys at a time */
+        double rate = peak * frac * narrow * block / (block + d->attention_half) / uneven;
 
         rate *= attention_fill(&s->cluster.gpu, op);
 
@@ -85,7 +86,7 @@ static void attention(const struct pt_setup *s, const struct pt_layout *l,
                                 2.0 * d->gemm_floor_s;
         return;
     }
-    double rate = peak * d->eager_frac * 1.5 * dim / (dim + 40.0);
+    double rate = peak * d->eager_frac * 1.5 * dim / (dim + 40.0) * 2.0 * dim / (dim + 64.0 * ceil(dim / 64.0));
     double extra = s->stack.score_bytes * op->m * op->n * op->count;
 
     if (fmod(dim, 8.0) != 0.0) /* no tensor cores */
@@ -335,31 +336,39 @@ static void end_costs(const struct pt_setup *s, const struct pt_layout *l,
     }
 }
 
-/* Gradients are reduced and parameters gathered after the last micro-batch, unless ZeRO-2/3
- * already did so per micro-batch. Both times are affine in the parameters. */
-static void reduction_costs(const struct pt_setup *s, const struct pt_layout *l,
-                            struct pt_costs *c)
+/* A collective as fixed + slope * elements, exact to first order about what a rank holds. */
+static void affine(const struct pt_setup *s, enum pt_collective kind, double bytes_per_element,
+                   double elements, uint32_t ranks, uint32_t stride, double *fixed_s,
+                   double *slope_s)
 {
-    const double probe = 1e9;
+    double low = pt_collective_s(s, kind, 0.9 * elements * bytes_per_element, ranks, stride);
+    double high = pt_collective_s(s, kind, 1.1 * elements * bytes_per_element, ranks, stride);
+
+    *slope_s += (high - low) / (0.2 * elements);
+    *fixed_s += fmax(0.0, 5.5 * low - 4.5 * high);
+}
+
+/* Gradients are reduced and parameters gathered after the last micro-batch, unless ZeRO-2/3
+ * already did so per micro-batch. */
+static void reduction_costs(const struct pt_setup *s, const struct pt_layout *l,
+                            const struct pt_rank_params *par, struct pt_costs *c)
+{
+    double grad = grad_comm_bytes(s);
 
     for (int e = 0; e < 2; e++) {
         uint32_t n = pt_grad_group(l, e == 1), z = pt_zero_group(l, e == 1);
         uint32_t stride = e == 1 ? l->ep : l->tp;
-        double grad = grad_comm_bytes(s), one, two;
-        enum pt_collective kind = z > 1 ? PT_REDUCESCATTER : PT_ALLREDUCE;
+        double held = e == 0 ? par->embedding : 0.0;
 
-        if (n <= 1 || l->zero >= 2)
+        for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+            held += pt_model_layers(&s->model, (enum pt_layer_kind)k) * par->layer[k][e] / l->pp;
+        if (n <= 1 || l->zero >= 2 || !(held > 0.0))
             continue;
-        if (z > 1 && z < n)
-            kind = PT_ALLREDUCE;
-        one = pt_collective_s(s, kind, grad * probe, n, stride);
-        two = pt_collective_s(s, kind, 2.0 * grad * probe, n, stride);
-        c->reduce_s_per_param[e] = (two - one) / probe;
-        c->reduce_fixed_s[e] = e == 0 || s->model.experts > 0 ? fmax(0.0, 2.0 * one - two) : 0.0;
-        if (z > 1) {
-            one = pt_collective_s(s, PT_ALLGATHER, s->job.dtypes.weight * probe, z, stride);
-            c->reduce_s_per_param[e] += one / probe;
-        }
+        affine(s, z == n ? PT_REDUCESCATTER : PT_ALLREDUCE, grad, held, n, stride,
+               &c->reduce_fixed_s[e], &c->reduce_s_per_param[e]);
+        if (z > 1)
+            affine(s, PT_ALLGATHER, s->job.dtypes.weight, held, z, stride, &c->reduce_fixed_s[e],
+                   &c->reduce_s_per_param[e]);
     }
 }
 
@@ -427,13 +436,13 @@ void pt_costs_init(const struct pt_setup *setup, const struct pt_layout *layout,
             layer_costs(setup, layout, (enum pt_layer_kind)k, &par, costs);
     end_costs(setup, layout, &par, costs);
     pipeline_costs(setup, layout, &par, costs);
-    reduction_costs(setup, layout, costs);
+    reduction_costs(setup, layout, &par, costs);
     update_costs(setup, layout, costs);
     costs->reduce_hidden_frac =
         fmax(0.0, 1.0 - (layout->pp > 1 ? setup->stack.dp_exposed
                                         : setup->stack.dp_exposed_flat));
     costs->micro_batch_s = setup->stack.micro_batch_s * layout->vpp;
-    costs->step_s = setup->stack.step_s +
+    costs->step_s = setup->stack.step_s + (nodes > 1.0 ? setup->stack.skew_s : 0.0) +
                     setup->stack.owner_s * (layout->zero >= 1 ? pt_zero_group(layout, false) : 0);
     costs->slack_frac = setup->stack.slack +
                         setup->network.straggler * (nodes > 1.0 ? log2(nodes) : 0.0);

@@ -75,6 +75,8 @@ static const struct {
 } software[] = {
     /* sail-sg/zero-bubble-pipeline-parallelism: split backward, softmax not fused */
     { "zero_bubble", "megatron-2022", "zero-bubble" },
+    /* DLPerf's Megatron-LM of 2020: local data parallelism, transfers not scattered */
+    { "dlperf_v100", "megatron-2021", "megatron-2020" },
     /* sail-sg/VocabularyParallelism: flash attention, vocabulary passes */
     { "vocab_parallel", "megatron-2022", "vocab-parallel" },
 };
