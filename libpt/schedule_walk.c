@@ -300,6 +300,8 @@ enum pt_status pt_schedule_time(const struct pt_schedule *schedule,
             stage_span_s[s] = span;
     }
     f.ideal_s /= schedule->stages;
+    if (fabs(f.span_s - f.ideal_s) < 1e-12 * f.span_s) /* rounding of sums */
+        f.span_s = f.ideal_s;
     f.bubble_of_total = f.span_s > 0 ? (f.span_s - f.ideal_s) / f.span_s : 0;
     f.bubble_of_ideal = f.ideal_s > 0 ? (f.span_s - f.ideal_s) / f.ideal_s : 0;
     *figures = f;

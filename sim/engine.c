@@ -705,6 +705,8 @@ static void sum_up(const struct engine *e, struct sim_result *res)
         }
     }
     res->ideal_s = work / e->n_ranks;
+    if (fabs(res->span_s - res->ideal_s) < 1e-12 * res->span_s) /* rounding of sums */
+        res->span_s = res->ideal_s;
     if (res->span_s > 0)
         res->bubble_of_total = (res->span_s - res->ideal_s) / res->span_s;
     if (res->ideal_s > 0)

@@ -145,20 +145,19 @@ static void write_frame(FILE *f, const struct sim_gantt *g, const char *title, b
     uint32_t stages = g->world->schedule->stages;
     int row = stages <= 8 ? 34 : stages <= 16 ? 26 : stages <= 32 ? 18 : 12;
 
-    fprintf(
-        f,
-        "set terminal %s size 1280,%d font \"Helvetica,12\" background \"white\"\n"
-        "set output ARG1\nset encoding utf8\nset title \"%s\" font \",14\" noenhanced\n"
-        "set xlabel \"%s\"\nset ylabel \"pipeline stage\"\n"
-        "set yrange [%g:-0.6]\nset xrange [0:%.9g]\nset ytics 0,%u out nomirror\n"
-        "set xtics out nomirror\nset border 3 lc rgb \"#808080\"\n"
-        "set key outside bottom center horizontal reverse Left samplen 1\n"
-        "set style fill solid 1.0 border lc rgb \"white\"\n",
-        png ? "pngcairo" : "svg", 120 + row * (int)stages, title,
-        unit < 1 ? "milliseconds" : "seconds", stages - 0.4, g->end_s / unit,
-        stages > 32   ? 4u
-        : stages > 16 ? 2u
-                      : 1u);
+    fprintf(f,
+            "set terminal %s size 1280,%d font \"Helvetica,12\" background \"white\"\n"
+            "set output ARG1\nset title \"%s\" font \",14\" noenhanced\n"
+            "set xlabel \"%s\"\nset ylabel \"pipeline stage\"\n"
+            "set yrange [%g:-0.6]\nset xrange [0:%.9g]\nset ytics 0,%u out nomirror\n"
+            "set xtics out nomirror\nset border 3 lc rgb \"#808080\"\n"
+            "set key outside bottom center horizontal reverse Left samplen 1\n"
+            "set style fill solid 1.0 border lc rgb \"white\"\n",
+            png ? "pngcairo" : "svg", 120 + row * (int)stages, title,
+            unit < 1 ? "milliseconds" : "seconds", stages - 0.4, g->end_s / unit,
+            stages > 32   ? 4u
+            : stages > 16 ? 2u
+                          : 1u);
 }
 
 static void write_script(FILE *f, const struct sim_gantt *g, const char *title, bool png)

@@ -19,9 +19,9 @@ static const char *checkpoint_interval;
 static bool tokens_given;
 static double forward_s, backward_s, weight_s, comm_s, max_in_flight, weight_frac, jitter;
 static const char *schedule, *times_file[3], *format, *straggler, *degrade;
-static const char *trace_path, *gantt_path, *csv_path, *memory_path, *compare_path;
+static const char *trace_path, *gantt_path, *memory_path, *compare_path;
 static bool pp_given, micro_batches_given, schedule_given, forward_given, vpp_given,
-    backward_given, unfold;
+    backward_given, unfold, csv;
 
 static const struct pt_opt opts[] = {
     { .type = PT_OPT_GROUP, .long_name = "The run" },
@@ -88,7 +88,8 @@ static const struct pt_opt opts[] = {
       &trace_path },
     { PT_OPT_STR, 0, "gantt", "FILE", NULL, "picture of the first step, .svg or .png",
       &gantt_path },
-    { PT_OPT_STR, 0, "csv", "FILE", NULL, "a row per rank", &csv_path },
+    { PT_OPT_FLAG, 0, "csv", NULL, NULL, "a row per rank (stage) as CSV, nothing else",
+      &csv },
     { PT_OPT_STR, 0, "memory-timeline", "FILE", NULL,
       "memory of every rank over time, CSV", &memory_path },
     { PT_OPT_STR, 0, "compare", "TRACE", NULL,
@@ -156,22 +157,6 @@ static void release(struct listeners *l)
     sim_gantt_fini(&l->gantt);
 }
 
-static enum pt_status write_ranks(const struct sim_model *model,
-                                  const struct sim_result *result, struct pt_error *err)
-{
-    struct pt_outfile out;
-    enum pt_status st;
-
-    if (csv_path == NULL)
-        return PT_OK;
-    if ((st = pt_outfile_open(csv_path, &out, err)))
-        return st;
-    sim_report_ranks(model, result, out.f);
-    st = pt_outfile_commit(&out, err);
-    pt_outfile_discard(&out);
-    return st;
-}
-
 /* ---- a plan ---- */
 
 static enum pt_status report(const struct pt_plan *plan, const struct sim_model *model,
@@ -179,13 +164,15 @@ static enum pt_status report(const struct pt_plan *plan, const struct sim_model 
                              const struct sim_whole *whole, const struct listeners *l,
                              struct pt_error *err)
 {
-    if (!strcmp(format, "json"))
+    if (csv)
+        sim_report_ranks(model, result, stdout);
+    else if (!strcmp(format, "json"))
         return sim_report_json(plan, model, result, whole, stdout, err);
-    if (!strcmp(format, "csv"))
+    else if (!strcmp(format, "csv"))
         sim_report_csv(plan, model, result, whole, stdout);
     else
         sim_report_text(plan, model, result, whole, stdout);
-    if (compare_path != NULL && strcmp(format, "csv"))
+    if (compare_path != NULL && !csv && !strcmp(format, "text"))
         sim_report_compare(&l->simulated, &l->measured, stdout);
     return PT_OK;
 }
@@ -257,7 +244,7 @@ static enum pt_status run_plan(const char *path, struct pt_error *err)
     snprintf(title, sizeof(title), "%s: %u stages, %s, %u micro-batches",
              plan.setup.model.name, plan.layout.pp,
              pt_schedule_name(plan.layout.schedule), model.schedule.micro_batches);
-    if ((st = finish(&l, title, err)) || (st = write_ranks(&model, &result, err)))
+    if ((st = finish(&l, title, err)))
         goto out;
     if ((st = run_whole(&plan, sim_mean_step_s(&result), &any, &whole, err)))
         goto out;
@@ -365,19 +352,19 @@ static enum pt_status run_pure(struct pt_error *err)
     struct sim_pure pure;
     enum pt_status st;
 
-    if (unfold || jitter > 0 || straggler || degrade || csv_path || compare_path ||
-        steps > 1)
-        return pt_fail(
-            err, PT_USAGE, NULL, 0,
-            "--steps, --unfold, --jitter, --straggler, --link-degrade, --csv and "
-            "--compare need a plan");
+    if (unfold || jitter > 0 || straggler || degrade || compare_path || steps > 1)
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "--steps, --unfold, --jitter, --straggler, --link-degrade and "
+                       "--compare need a plan");
     if ((st = fill_spec(&spec, &times, err)) || (st = sim_pure_run(&spec, &pure, err)))
         goto out;
     if (trace_path || gantt_path || memory_path)
         st = draw_pure(&pure, err);
     if (st != PT_OK)
         goto fini;
-    if (!strcmp(format, "csv"))
+    if (csv)
+        sim_pure_print_stages(&pure, stdout);
+    else if (!strcmp(format, "csv"))
         sim_pure_print_csv(&pure, stdout);
     else if (!strcmp(format, "json"))
         st = sim_pure_print_json(&pure, stdout, err);

@@ -84,6 +84,15 @@ void sim_pure_world(const struct sim_pure *pure, struct sim_stage *stage,
                                  .steps = 1 };
 }
 
+/* Idle part of a stage's span; rounding of sums is none. */
+static double idle_frac(const struct sim_pure *pure, uint32_t s)
+{
+    double idle =
+        pure->stage_span_s[s] > 0 ? 1 - pure->stage_work_s[s] / pure->stage_span_s[s] : 0;
+
+    return idle < 1e-12 ? 0 : idle;
+}
+
 void sim_pure_print_csv(const struct sim_pure *pure, FILE *f)
 {
     const struct pt_schedule_figures *g = &pure->figures;
@@ -122,10 +131,7 @@ void sim_pure_print_text(const struct sim_pure *pure, FILE *f)
     for (uint32_t s = 0; s < pure->spec.pp; s++)
         fprintf(f, "%5u  %10s  %10s  %6.2f%%  %5.4g\n", s,
                 pt_format_seconds(a, pure->stage_work_s[s]),
-                pt_format_seconds(b, pure->stage_span_s[s]),
-                pure->stage_span_s[s] > 0
-                    ? 100 * (1 - pure->stage_work_s[s] / pure->stage_span_s[s])
-                    : 0.0,
+                pt_format_seconds(b, pure->stage_span_s[s]), 100 * idle_frac(pure, s),
                 pure->stage_peak[s]);
 }
 
@@ -157,4 +163,12 @@ enum pt_status sim_pure_print_json(const struct sim_pure *pure, FILE *f,
     st = pt_json_write(doc, f, "standard output", err);
     pt_json_free(doc);
     return st;
+}
+
+void sim_pure_print_stages(const struct sim_pure *pure, FILE *f)
+{
+    fprintf(f, "stage,work_s,span_s,idle_frac,peak_activations\n");
+    for (uint32_t s = 0; s < pure->spec.pp; s++)
+        fprintf(f, "%u,%.15g,%.15g,%.15g,%.15g\n", s, pure->stage_work_s[s],
+                pure->stage_span_s[s], idle_frac(pure, s), pure->stage_peak[s]);
 }

@@ -22,6 +22,10 @@ enum pt_status sim_stage_times_init(uint32_t stages, const double uniform[3],
  * such as 18.5ms. Only what has a column is set. PT_INPUT with file, line and reason. */
 enum pt_status sim_stage_times_read(const char *path, unsigned part,
                                     struct sim_stage_times *times, struct pt_error *err);
+/* The same from memory; `where` names it. text has a NUL behind it. */
+enum pt_status sim_stage_times_parse(const char *where, const char *text, size_t len,
+                                     unsigned part, struct sim_stage_times *times,
+                                     struct pt_error *err);
 void sim_stage_times_fini(struct sim_stage_times *times);
 
 struct sim_pure {
@@ -44,6 +48,8 @@ enum pt_status sim_pure_run(const struct pt_schedule_spec *spec, struct sim_pure
 void sim_pure_fini(struct sim_pure *pure);
 void sim_pure_print_text(const struct sim_pure *pure, FILE *f);
 void sim_pure_print_csv(const struct sim_pure *pure, FILE *f);
+/* --csv: a row per stage. */
+void sim_pure_print_stages(const struct sim_pure *pure, FILE *f);
 enum pt_status sim_pure_print_json(const struct sim_pure *pure, FILE *f,
                                    struct pt_error *err);
 

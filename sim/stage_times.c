@@ -44,23 +44,21 @@ static bool starts_with_number(const char *text)
     return strchr("0123456789.+-", *text) != NULL && *text != '\0';
 }
 
-static enum pt_status put_header(unsigned part, char **text, size_t *len,
-                                 struct pt_error *err)
+/* The text with a header in front; NULL when memory runs out. */
+static char *with_header(unsigned part, const char *text, size_t *len)
 {
     static const char *const headers[] = { "forward,backward,weight\n",
                                            "backward,weight\n", "weight\n" };
-    const char *header = headers[part];
-    size_t n = strlen(header);
+    size_t n = strlen(headers[part]);
     char *with = malloc(n + *len + 1);
 
     if (with == NULL)
-        return pt_fail_memory(err);
-    memcpy(with, header, n);
-    memcpy(with + n, *text, *len + 1);
-    free(*text);
-    *text = with;
+        return NULL;
+    memcpy(with, headers[part], n);
+    memcpy(with + n, text, *len);
+    with[n + *len] = '\0';
     *len += n;
-    return PT_OK;
+    return with;
 }
 
 static enum pt_status read_cell(const struct pt_csv *csv, const char *path, size_t row,
@@ -122,26 +120,34 @@ enum pt_status sim_stage_times_init(uint32_t stages, const double uniform[3],
     return PT_OK;
 }
 
+enum pt_status sim_stage_times_parse(const char *where, const char *text, size_t len,
+                                     unsigned part, struct sim_stage_times *times,
+                                     struct pt_error *err)
+{
+    bool bare = starts_with_number(text);
+    struct pt_csv *csv = NULL;
+    char *with = NULL;
+    enum pt_status st;
+
+    if (bare && (with = with_header(part, text, &len)) == NULL)
+        return pt_fail_memory(err);
+    if ((st = pt_csv_parse(where, bare ? with : text, len, &csv, err)) == PT_OK) {
+        st = fill(csv, where, part, bare, times, err);
+        pt_csv_free(csv);
+    }
+    free(with);
+    return st;
+}
+
 enum pt_status sim_stage_times_read(const char *path, unsigned part,
                                     struct sim_stage_times *times, struct pt_error *err)
 {
-    struct pt_csv *csv = NULL;
     char *text = NULL;
-    bool bare;
     size_t len;
-    enum pt_status st;
+    enum pt_status st = pt_file_read(path, MAX_BYTES, &text, &len, err);
 
-    if ((st = pt_file_read(path, MAX_BYTES, &text, &len, err)))
-        goto out;
-    bare = starts_with_number(text);
-    if (bare && (st = put_header(part, &text, &len, err)))
-        goto out;
-    if ((st = pt_csv_parse(path, text, len, &csv, err)))
-        goto out;
-    st = fill(csv, path, part, bare, times, err);
-out:
+    if (st == PT_OK)
+        st = sim_stage_times_parse(path, text, len, part, times, err);
     free(text);
-    if (csv != NULL)
-        pt_csv_free(csv);
     return st;
 }

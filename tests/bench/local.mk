@@ -5,3 +5,7 @@ check_PROGRAMS += %reldir%/bench_search
 EXTRA_DIST += %reldir%/user-case.sh
 EXTRA_DIST += %reldir%/readme.sh
 EXTRA_DIST += %reldir%/user-case.sh %reldir%/plan-speed.sh
+
+check_PROGRAMS += %reldir%/bench_engine
+%canon_reldir%_bench_engine_SOURCES = %reldir%/bench_engine.c
+%canon_reldir%_bench_engine_LDADD = $(sim_libs)

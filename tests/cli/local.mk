@@ -13,3 +13,6 @@ cli_tests += %reldir%/outputs.sh
 cli_tests += %reldir%/capacity.sh
 cli_tests += %reldir%/report.sh
 cli_tests += %reldir%/user-case.sh
+cli_tests += %reldir%/ptsim.sh
+EXTRA_DIST += tests/golden/ptsim-schedules.txt tests/golden/ptsim-text.txt
+EXTRA_DIST += tests/golden/ptsim-stages.txt

@@ -72,3 +72,19 @@ fuzz_programs += %reldir%/fuzz_cli
 %canon_reldir%_fuzz_cli_LDADD = libpt/libpt.a $(pt_libs)
 %canon_reldir%_fuzz_cli_LDFLAGS = $(fuzz_ldflags)
 
+
+pt_run_programs += %reldir%/replay_trace
+%canon_reldir%_replay_trace_SOURCES = %reldir%/fuzz_trace.c $(fuzz_replay)
+%canon_reldir%_replay_trace_LDADD = libpt/libpt.a $(pt_libs)
+fuzz_programs += %reldir%/fuzz_trace
+%canon_reldir%_fuzz_trace_SOURCES = %reldir%/fuzz_trace.c
+%canon_reldir%_fuzz_trace_LDADD = libpt/libpt.a $(pt_libs)
+%canon_reldir%_fuzz_trace_LDFLAGS = $(fuzz_ldflags)
+
+pt_run_programs += %reldir%/replay_times
+%canon_reldir%_replay_times_SOURCES = %reldir%/fuzz_times.c $(fuzz_replay)
+%canon_reldir%_replay_times_LDADD = $(sim_libs)
+fuzz_programs += %reldir%/fuzz_times
+%canon_reldir%_fuzz_times_SOURCES = %reldir%/fuzz_times.c
+%canon_reldir%_fuzz_times_LDADD = $(sim_libs)
+%canon_reldir%_fuzz_times_LDFLAGS = $(fuzz_ldflags)
