@@ -136,6 +136,21 @@ static void stage_table(FILE *f, const struct pt_plan *plan)
     fprintf(f, "%54s %9s %7.1f  limit\n", "", "", gib(plan->memory.limit_bytes));
 }
 
+/* The verdict is over all phases, so all of them are shown. */
+static void phase_line(FILE *f, const struct pt_stage_memory *m)
+{
+    char text[256] = "", piece[48];
+
+    for (unsigned p = 0; p < PT_N_PHASES; p++) {
+        if (m->phase_device_bytes[p] <= 0)
+            continue;
+        snprintf(piece, sizeof(piece), "%s%s %.1f", text[0] != '\0' ? ", " : "",
+                 pt_phase_name((enum pt_phase)p), gib(m->phase_device_bytes[p]));
+        strncat(text, piece, sizeof(text) - strlen(text) - 1);
+    }
+    planner_paragraph(f, "", "by phase: %s", text);
+}
+
 static void memory_lines(FILE *f, const struct pt_plan *plan)
 {
     const struct pt_memory *m = &plan->memory;
@@ -152,6 +167,7 @@ static void memory_lines(FILE *f, const struct pt_plan *plan)
     }
     planner_paragraph(f, "memory", "stage %u, %s, GiB: %s", m->worst_stage,
                       pt_phase_name(worst->worst_phase), text);
+    phase_line(f, worst);
     planner_paragraph(f, "", "largest tensor %.1f GiB: %s", gib(m->largest_tensor_bytes),
                       m->largest_tensor);
     if (planner_offload_share(&plan->split) > 0 ||

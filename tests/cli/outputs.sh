@@ -51,6 +51,12 @@ awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i }
         for (i = 1; i <= n; i++) sum += $c[part[i] "_s"]
         if (sum - $c["step_time_s"] > 1e-6 || $c["step_time_s"] - sum > 1e-6) exit 1 }' \
     "$tmp/csv" || complain "the parts of a step do not add up to it"
+# The last part is what the others leave: it must not have to be negative.
+"$ptplan" --params 10B --gpus 16 --mem 80G --pp 4 --format csv --top 20 |
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i }
+        NR > 1 { n = split("compute recompute tp cp ep pp bubble dp optimizer offload other", part, " ")
+            for (i = 1; i <= n; i++) if ($c[part[i] "_s"] < -1e-6) { print part[i], $0; bad = 1 } }
+        END { exit bad }' || complain "a part of a step is negative"
 
 # The same input gives the same bytes.
 # shellcheck disable=SC2086
