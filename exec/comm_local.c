@@ -7,10 +7,12 @@
 #include "exec/comm_local.h"
 
 #define MAX_GROUPS 8
-#define SPINS      4000 /* polls before a rank sleeps, when every rank has a core of its own \
-                         */
-#define SUM_BLOCK 2048 /* floats that are summed over all members before the next ones   \
-                        */
+#define SPINS                                                                            \
+    4000 /* polls before a rank sleeps, when every rank has a core of its own            \
+          */
+#define SUM_BLOCK                                                                        \
+    2048 /* floats that are summed over all members before the next ones                 \
+          */
 
 struct exec_request {
     struct exec_collective op;

@@ -87,6 +87,8 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
     rep->loss = s->loss;
     rep->step_s = step > 1 ? r->total_s / (double)(step - 1) : took;
     rep->peak_bytes = (double)s->env.arena.peak;
+    for (int u = 0; u < EXEC_N_USES; u++)
+        rep->use_bytes[u] = (double)s->env.arena.at_peak[u];
     rep->host_peak_bytes = (double)s->host.peak;
     rep->copied_bytes = s->copied_bytes;
     rep->traffic = s->comm->traffic;

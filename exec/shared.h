@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exec/arena.h"
 #include "exec/comm.h"
 #include "libpt/error.h"
 
@@ -29,8 +30,9 @@ struct exec_report {
     double busy_s,
         span_s; /* of the last step: its passes; first forward to last backward */
     double peak_bytes, host_peak_bytes, copied_bytes;
-    struct exec_traffic traffic; /* of one step */
-    uint64_t steps;              /* done */
+    double use_bytes[EXEC_N_USES]; /* when the total peaked */
+    struct exec_traffic traffic;   /* of one step */
+    uint64_t steps;                /* done */
     double loss;
 };
 

@@ -91,9 +91,28 @@ enum pt_status exec_dry_run(FILE *f, const struct pt_plan *plan, struct pt_error
 static void line(FILE *f, const char *what, double measured, double planned,
                  const char *unit)
 {
-    fprintf(f, "%-22s %12.6g %12.6g %s", what, measured, planned, unit);
+    if (measured >= 1e6 || planned >= 1e6)
+        fprintf(f, "%-22s %14.0f %14.0f %s", what, measured, planned, unit);
+    else
+        fprintf(f, "%-22s %14.6g %14.6g %s", what, measured, planned, unit);
     if (planned > 0)
-        fprintf(f, "  (%+.1f%%)", 100 * (measured / planned - 1));
+        fprintf(f, "  (%+.2f%%)", 100 * (measured / planned - 1));
+    fputc('\n', f);
+}
+
+/* What the fullest rank's memory was made of when it was fullest. */
+static void uses_line(FILE *f, const struct exec_header *h)
+{
+    uint32_t fullest = 0;
+
+    for (uint32_t r = 1; r < h->size; r++)
+        if (h->rank[r].report.peak_bytes > h->rank[fullest].report.peak_bytes)
+            fullest = r;
+    fprintf(f, "  of rank %u:", fullest);
+    for (int u = 0; u < EXEC_N_USES; u++)
+        if (u != EXEC_USE_CONTROL && h->rank[fullest].report.use_bytes[u] > 0)
+            fprintf(f, " %s %.0f", exec_use_names[u],
+                    h->rank[fullest].report.use_bytes[u]);
     fputc('\n', f);
 }
 
@@ -116,10 +135,11 @@ void exec_summary(FILE *f, const struct pt_plan *plan, const struct exec_shared 
         for (int d = 0; d < EXEC_N_DIMS; d++)
             bytes[d] = fmax(bytes[d], rep->traffic.tensor_bytes[d]);
     }
-    fprintf(f, "%-22s %12s %12s\n", "", "measured", "planned");
+    fprintf(f, "%-22s %14s %14s\n", "", "measured", "planned");
     line(f, "step time", step, p->step_s, "s");
     line(f, "bubble of total", span > 0 ? 1 - busy / span : 0, p->bubble_of_total, "");
     line(f, "peak memory", peak, plan->memory.allocated_bytes, "bytes, fullest rank");
+    uses_line(f, h);
     if (host > 0)
         line(f, "host memory", host, plan->memory.host_bytes, "bytes, fullest rank");
     line(f, "tensor-parallel bytes", bytes[EXEC_DIM_TP], p->tp_bytes,

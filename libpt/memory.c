@@ -7,6 +7,7 @@
  * gradient, and what the product's backward allocates. */
 #include <string.h>
 
+#include "libpt/cpu_model.h"
 #include "libpt/form.h"
 #include "libpt/memory.h"
 #include "libpt/memory_layer.h"
@@ -344,6 +345,8 @@ void pt_memory_terms_init(const struct pt_setup *setup, const struct pt_layout *
     terms->host_rank_bytes = stack->mem_host_rank;
     terms->host_bytes_per_offloaded_byte = 1.0 + stack->mem_host_pinned;
     terms->split_freed = split_freed(setup, layout);
+    if (pt_is_cpu_stack(setup))
+        pt_cpu_memory_terms(setup, layout, terms);
     build_rows(setup, layout->vpp, terms);
     prune_rows(terms);
 }
