@@ -51,6 +51,8 @@
     X(mem_fragmentation, 0.06, 0.0, 0.5, "", "reserved over allocated, less 1")          \
     X(mem_fragmentation_compiled, 0.055, 0.0, 0.5, "", "the same under a compiler")       \
     X(mem_cache, 0.0, 0.0, 8e9, "bytes", "reserved beyond that")                         \
+    X(mem_margin, 0.03, 0.0, 0.3, "", "of a card's memory that a plan leaves: what the "   \
+                                      "model of this stack may be off by")               \
     X(mem_context, 6e8, 0.0, 2e9, "bytes", "context of the driver and libraries")        \
     X(mem_communicator, 5e8, 0.0, 2e9, "bytes", "one communicator of a group of two or " \
                                                 "more")                                  \

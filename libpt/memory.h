@@ -156,8 +156,8 @@ enum pt_status pt_memory_init(const struct pt_setup *setup,
                               const struct pt_split *split, struct pt_memory *memory,
                               struct pt_error *err);
 void pt_memory_fini(struct pt_memory *memory);
-/* What the user may fill on one GPU: --mem, or what the card offers. The context and the
- * communicators are in device_bytes. */
+/* What a plan may fill on one GPU: --mem, or what the card offers, less the stack's
+ * mem_margin. The context and the communicators are in device_bytes. */
 double pt_memory_limit(const struct pt_setup *setup);
 const char *pt_memory_part_name(enum pt_memory_part part);
 const char *pt_phase_name(enum pt_phase phase);

@@ -28,9 +28,10 @@ const char *pt_phase_name(enum pt_phase phase)
 
 double pt_memory_limit(const struct pt_setup *setup)
 {
-    if (setup->cluster.mem_limit_bytes > 0.0)
-        return setup->cluster.mem_limit_bytes;
-    return setup->cluster.gpu.mem_bytes;
+    double bytes = setup->cluster.mem_limit_bytes > 0.0 ? setup->cluster.mem_limit_bytes :
+                                                          setup->cluster.gpu.mem_bytes;
+
+    return bytes * (1.0 - setup->stack.mem_margin);
 }
 
 void pt_stage_content(const struct pt_layout *layout, const struct pt_split *split,

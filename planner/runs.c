@@ -503,6 +503,7 @@ void planner_run_calibrate(struct planner_run *run, const struct pt_calibration 
 
     memcpy(stack, s->stack.key, sizeof(stack));
     pt_calibration_stack(calibration, stack, &s->stack, &k[PT_SCOPE_STACK]);
+    s->stack.mem_margin = 0.0; /* a verdict on a run, not a plan */
     pt_dtypes_for_stack(&s->stack, s->job.precision, s->job.optimizer, &s->job.dtypes);
     pt_calibration_device(calibration, s->cluster.gpu.family, &s->device,
                           &k[PT_SCOPE_DEVICE]);

@@ -35,7 +35,7 @@ fails 3 "$ptplan" --params 15B --gpus 8 --mem 80G --host-mem 192G --offload opti
 says 'do not fit the host memory'
 between 180 190 "GB of offloaded optimizer"
 between 193 260 "GiB on the fullest node"
-says '--offload auto: [6-9][0-9]% of the optimizer'
+says '--offload auto: [4-9][0-9]% of the optimizer'
 
 # Eager attention keeps 4 B x 16 x 32 x 4096^2 = 32 GiB of scores.
 fails 3 "$ptplan" --model llama2-7B --attention eager --seq-length 4096 --micro-batch 16 \
