@@ -194,7 +194,7 @@ START_TEST(too_small_says_what_is_missing)
     ck_assert_int_eq(planner_search(&setup, &space, &options, &result, &err),
                      PT_CAPACITY);
     ck_assert_double_gt(result.shortfall.needed_bytes, result.shortfall.usable_bytes);
-    ck_assert_double_eq_tol(result.shortfall.usable_bytes, 4e9, 1.0);
+    ck_assert_double_eq_tol(result.shortfall.usable_bytes, 4e9 * 0.97, 1.0);
     ck_assert_uint_ge(result.shortfall.memory.stages, 1);
 }
 END_TEST
