@@ -9,7 +9,7 @@
 #include "planner/summary.h"
 
 /* No trial may keep a person waiting: what is not found in this time is not offered. */
-#define TRIAL_SECONDS 1.0
+#define TRIAL_SECONDS 5.0
 #define MOST_GPUS     65536u
 
 struct planner_fit planner_try(const struct pt_setup *setup,
