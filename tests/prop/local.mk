@@ -25,3 +25,7 @@ pt_run_programs += %reldir%/prop_search
 pt_run_programs += %reldir%/prop_sim
 %canon_reldir%_prop_sim_SOURCES = %reldir%/prop_sim.c %reldir%/prop.h
 %canon_reldir%_prop_sim_LDADD = $(sim_libs)
+
+pt_run_programs += %reldir%/prop_plan_sim
+%canon_reldir%_prop_plan_sim_SOURCES = %reldir%/prop_plan_sim.c %reldir%/prop.h
+%canon_reldir%_prop_plan_sim_LDADD = $(sim_libs)
