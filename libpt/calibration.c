@@ -1,5 +1,5 @@
-/* profiles/stacks.csv: one row per (scope, key, constant), with the datasheet's value, the fitted
- * one, the unit and how it was found. */
+/* profiles/stacks.csv: one row per (scope, key, constant), with the datasheet's value,
+ * the fitted one, the unit and how it was found. */
 #include "config.h"
 
 #include <stdio.h>
@@ -66,7 +66,8 @@ static char *record(struct pt_calibration *c, enum pt_scope scope, size_t i)
     }
 }
 
-static const char *const_record(const struct pt_calibration *c, enum pt_scope scope, size_t i)
+static const char *const_record(const struct pt_calibration *c, enum pt_scope scope,
+                                size_t i)
 {
     switch (scope) {
     case PT_SCOPE_STACK:
@@ -104,7 +105,8 @@ static const struct pt_constant *find_constant(enum pt_scope scope, const char *
 }
 
 /* The index of a key, or n when there is none. */
-static size_t find_key(const struct pt_calibration *c, enum pt_scope scope, const char *key)
+static size_t find_key(const struct pt_calibration *c, enum pt_scope scope,
+                       const char *key)
 {
     size_t i = 0;
 
@@ -145,8 +147,8 @@ static enum pt_status read_row(struct pt_calibration *c, const struct pt_csv *cs
     if (st != PT_OK)
         return st;
     if (!(value >= k->low && value <= k->high))
-        return pt_fail(err, PT_INPUT, path, line, "%s of %s is %g, outside [%g, %g]", name,
-                       key, value, k->low, k->high);
+        return pt_fail(err, PT_INPUT, path, line, "%s of %s is %g, outside [%g, %g]",
+                       name, key, value, k->low, k->high);
     i = find_key(c, (enum pt_scope)scope, key);
     if (i == c->n[scope]) {
         if (i == PT_MAX_KEYS)

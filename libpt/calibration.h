@@ -1,8 +1,9 @@
 /* The constants of the cost model: what a software stack, a device and a network add to
  * the datasheet. One X-macro drives the struct, the file, the fit and the documentation.
  *
- * profiles/stacks.csv holds a row per (scope, key, constant) with the value from datasheets and
- * published microbenchmarks, the value fitted on measured runs, and how it was fitted. */
+ * profiles/stacks.csv holds a row per (scope, key, constant) with the value from
+ * datasheets and published microbenchmarks, the value fitted on measured runs, and how it
+ * was fitted. */
 #ifndef PT_CALIBRATION_H
 #define PT_CALIBRATION_H
 
@@ -60,8 +61,8 @@ enum pt_status pt_calibration_read(const char *profile_dir, const char *path,
                                    struct pt_error *err);
 void pt_calibration_free(struct pt_calibration *calibration);
 
-/* The three records for a key. An unknown key gives the defaults and *known = false, so that the
- * caller can warn; known may be NULL. */
+/* The three records for a key. An unknown key gives the defaults and *known = false, so
+ * that the caller can warn; known may be NULL. */
 void pt_calibration_stack(const struct pt_calibration *c, const char *key,
                           struct pt_stack *stack, bool *known);
 void pt_calibration_device(const struct pt_calibration *c, const char *family,
@@ -69,8 +70,8 @@ void pt_calibration_device(const struct pt_calibration *c, const char *family,
 void pt_calibration_network(const struct pt_calibration *c, const char *key,
                             struct pt_network *network, bool *known);
 
-/* The fit's view: the keys of a scope in file order (NULL past the end), and a new value for a
- * constant (PT_USAGE: no such key or constant). */
+/* The fit's view: the keys of a scope in file order (NULL past the end), and a new value
+ * for a constant (PT_USAGE: no such key or constant). */
 size_t pt_calibration_keys(const struct pt_calibration *c, enum pt_scope scope);
 const char *pt_calibration_key(const struct pt_calibration *c, enum pt_scope scope,
                                size_t index);

@@ -7,57 +7,75 @@
     X(mem_grad_bf16, 2.0, 2.0, 8.0, "B", "accumulated gradient in bf16 training")        \
     X(mem_grad_fp16, 2.0, 2.0, 8.0, "B", "accumulated gradient in fp16 training")        \
     X(mem_grad_low, 2.0, 2.0, 8.0, "B", "accumulated gradient in 8- and 4-bit training") \
-    X(mem_low_saved, 0.0, 0.0, 2.0, "B", "saved element of a product's input in 8- and "  \
-                                         "4-bit training; 0: the 16-bit tensor")         \
-    X(mem_fp32_weights, 0.0, 0.0, 1.0, "", "1: weights are kept in fp32 (their own "     \
-                                           "master), used in 16 bits")                   \
+    X(mem_low_saved, 0.0, 0.0, 2.0, "B",                                                 \
+      "saved element of a product's input in 8- and "                                    \
+      "4-bit training; 0: the 16-bit tensor")                                            \
+    X(mem_fp32_weights, 0.0, 0.0, 1.0, "",                                               \
+      "1: weights are kept in fp32 (their own "                                          \
+      "master), used in 16 bits")                                                        \
     X(mem_state_extra, 0.0, 0.0, 6.0, "B", "further state per parameter, never sharded") \
-    X(mem_fp16_extra, 0.0, 0.0, 12.0, "B", "further state in fp16 training (fp32 and "     \
-                                           "16-bit copies of gradients), sharded")       \
-    X(mem_norm_bytes, 0.0, 0.0, 8.0, "B", "kept per hidden element of a layer beyond "   \
-                                          "the inputs and outputs of its norms")         \
-    X(mem_cp_query_bytes, 0.0, 0.0, 4.0, "B", "kept per query element under context "    \
-                                              "parallelism, beyond the query itself")    \
-    X(mem_checkpoint_copies, 1.0, 1.0, 3.0, "", "of the input of a recomputed layer")     \
-    X(mem_score_backward, 6.0, 0.0, 16.0, "B", "per attention score in the backward of "  \
-                                               "the eager kernel")                       \
-    X(mem_split_freed, 0.0, 0.0, 1.0, "", "micro-batches that a zero-bubble pipeline of "  \
-                                          "depth pp frees between the two backwards")    \
-    X(mem_moe_buffers, 1.0, 0.0, 6.0, "", "16-bit buffers of the routed rows that "       \
-                                          "outlive a layer")                             \
-    X(mem_spread_hidden, 20.0, 0.0, 40.0, "", "hidden-sized 16-bit buffers when the "     \
-                                              "vocabulary is spread over the stages")    \
-    X(mem_backward_hidden, 2.0, 0.0, 8.0, "", "hidden-sized 16-bit buffers in a layer's " \
-                                              "backward")                                \
+    X(mem_fp16_extra, 0.0, 0.0, 12.0, "B",                                               \
+      "further state in fp16 training (fp32 and "                                        \
+      "16-bit copies of gradients), sharded")                                            \
+    X(mem_norm_bytes, 0.0, 0.0, 8.0, "B",                                                \
+      "kept per hidden element of a layer beyond "                                       \
+      "the inputs and outputs of its norms")                                             \
+    X(mem_cp_query_bytes, 0.0, 0.0, 4.0, "B",                                            \
+      "kept per query element under context "                                            \
+      "parallelism, beyond the query itself")                                            \
+    X(mem_checkpoint_copies, 1.0, 1.0, 3.0, "", "of the input of a recomputed layer")    \
+    X(mem_score_backward, 6.0, 0.0, 16.0, "B",                                           \
+      "per attention score in the backward of "                                          \
+      "the eager kernel")                                                                \
+    X(mem_split_freed, 0.0, 0.0, 1.0, "",                                                \
+      "micro-batches that a zero-bubble pipeline of "                                    \
+      "depth pp frees between the two backwards")                                        \
+    X(mem_moe_buffers, 1.0, 0.0, 6.0, "",                                                \
+      "16-bit buffers of the routed rows that "                                          \
+      "outlive a layer")                                                                 \
+    X(mem_spread_hidden, 20.0, 0.0, 40.0, "",                                            \
+      "hidden-sized 16-bit buffers when the "                                            \
+      "vocabulary is spread over the stages")                                            \
+    X(mem_backward_hidden, 2.0, 0.0, 8.0, "",                                            \
+      "hidden-sized 16-bit buffers in a layer's "                                        \
+      "backward")                                                                        \
     X(mem_logit_unfused, 10.0, 2.0, 16.0, "B", "per logit at the loss, not fused")       \
     X(mem_logit_fused, 4.0, 2.0, 8.0, "B", "per logit at the loss, fused")               \
     X(mem_head_dummy, 0.0, 0.0, 4.0, "B", "per head weight, in the head's backward")     \
-    X(mem_head_hidden, 3.0, 0.0, 8.0, "", "hidden-sized 16-bit buffers in the head's "   \
-                                          "backward")                                    \
-    X(mem_layer_dummy, 0.0, 0.0, 4.0, "B", "placeholder gradients per weight of one "    \
-                                           "layer")                                      \
+    X(mem_head_hidden, 3.0, 0.0, 8.0, "",                                                \
+      "hidden-sized 16-bit buffers in the head's "                                       \
+      "backward")                                                                        \
+    X(mem_layer_dummy, 0.0, 0.0, 4.0, "B",                                               \
+      "placeholder gradients per weight of one "                                         \
+      "layer")                                                                           \
     X(mem_gather_layers, 2.0, 1.0, 4.0, "", "ZeRO-3: layers gathered at once")           \
-    X(mem_gather_grad, 2.0, 0.0, 8.0, "B", "ZeRO-3: whole gradient of one layer before " \
-                                           "its reduction")                              \
+    X(mem_gather_grad, 2.0, 0.0, 8.0, "B",                                               \
+      "ZeRO-3: whole gradient of one layer before "                                      \
+      "its reduction")                                                                   \
     X(mem_gather_ends, 2.0, 0.0, 8.0, "B", "ZeRO-3: gathered embedding and head")        \
     X(mem_bucket, 0.0, 0.0, 4e9, "bytes", "reduction buckets of a rank")                 \
     X(mem_workspace, 67108864.0, 0.0, 2e9, "bytes", "workspace of the libraries")        \
-    X(mem_step_temporary, 0.0, 0.0, 1.0, "", "temporaries of the optimizer step over "   \
-                                             "its states")                               \
+    X(mem_step_temporary, 0.0, 0.0, 1.0, "",                                             \
+      "temporaries of the optimizer step over "                                          \
+      "its states")                                                                      \
     X(mem_save_staging, 0.0, 0.0, 1.0, "", "staging of a save over optimizer states")    \
     X(mem_load_staging, 0.0, 0.0, 1.0, "", "staging of a load over optimizer states")    \
-    X(mem_build_whole, 0.0, 0.0, 4.0, "B", "per parameter of the whole model on each "   \
-                                           "rank while it is built")                     \
+    X(mem_build_whole, 0.0, 0.0, 4.0, "B",                                               \
+      "per parameter of the whole model on each "                                        \
+      "rank while it is built")                                                          \
     X(mem_fragmentation, 0.06, 0.0, 0.5, "", "reserved over allocated, less 1")          \
-    X(mem_fragmentation_compiled, 0.055, 0.0, 0.5, "", "the same under a compiler")       \
+    X(mem_fragmentation_compiled, 0.055, 0.0, 0.5, "", "the same under a compiler")      \
     X(mem_cache, 0.0, 0.0, 8e9, "bytes", "reserved beyond that")                         \
-    X(mem_margin, 0.03, 0.0, 0.3, "", "of a card's memory that a plan leaves: what the "   \
-                                      "model of this stack may be off by")               \
+    X(mem_margin, 0.03, 0.0, 0.3, "",                                                    \
+      "of a card's memory that a plan leaves: what the "                                 \
+      "model of this stack may be off by")                                               \
     X(mem_context, 6e8, 0.0, 2e9, "bytes", "context of the driver and libraries")        \
-    X(mem_communicator, 5e8, 0.0, 2e9, "bytes", "one communicator of a group of two or " \
-                                                "more")                                  \
-    X(mem_host_rank, 4e9, 0.0, 3e10, "bytes", "host memory of a rank that offloads "     \
-                                              "nothing")                                 \
+    X(mem_communicator, 5e8, 0.0, 2e9, "bytes",                                          \
+      "one communicator of a group of two or "                                           \
+      "more")                                                                            \
+    X(mem_host_rank, 4e9, 0.0, 3e10, "bytes",                                            \
+      "host memory of a rank that offloads "                                             \
+      "nothing")                                                                         \
     X(mem_host_pinned, 0.33, 0.0, 2.0, "", "pinned copies over offloaded bytes")
 
 #define PT_STACK_CONSTANTS(X)                                                            \
@@ -72,7 +90,8 @@
     X(attention_mult, 1.0, 0.3, 1.5, "", "rate of flash attention over the device's")    \
     X(attention_narrow, 0.14, -0.3, 0.6, "",                                             \
       "its rate falls with the head size below 128 to this power")                       \
-    X(cp_uneven, 0.0, 0.0, 1.5, "", "context parallelism: uneven causal work, 1 = none balanced") \
+    X(cp_uneven, 0.0, 0.0, 1.5, "",                                                      \
+      "context parallelism: uneven causal work, 1 = none balanced")                      \
     X(cast_bytes, 5.5, 1.0, 12.0, "B", "traffic of an fp8 cast per element")             \
     X(block_cast_mult, 1.3, 0.8, 3.0, "", "the same with block scales, over it")         \
     X(recompute_mult, 1.0, 0.5, 1.3, "",                                                 \
@@ -106,7 +125,7 @@
     X(gemm4_frac, 0.55, 0.1, 0.95, "", "ceiling of 4-bit products")                      \
     X(gemm_floor_s, 6e-6, 1e-6, 2e-5, "s", "launch and tail of one product")             \
     X(wave_weight, 0.4, 0.0, 1.0, "", "share of a product's time that tiles quantise")   \
-    X(k_half, 50.0, 0.0, 600.0, "", "inner dimension that reaches half the rate")       \
+    X(k_half, 50.0, 0.0, 600.0, "", "inner dimension that reaches half the rate")        \
     X(hbm_frac, 0.80, 0.3, 1.0, "", "memory-bound kernels over the HBM peak")            \
     X(attention_frac, 0.55, 0.1, 0.9, "",                                                \
       "causal flash attention forward over the dense peak, generation 2")                \

@@ -1,11 +1,13 @@
-/* The time of a layer, of the ends and of what surrounds the pipeline, from the operator tables.
+/* The time of a layer, of the ends and of what surrounds the pipeline, from the operator
+ * tables.
  *
- * A product runs three times: forward, input gradient, weight gradient. A memory-bound operator
- * takes bytes / (hbm_frac * HBM) times the stack's factor. Flash attention: causal FLOP at
- * peak * frac * s / (s + half); its backward computes 2.5 times as much (Dao 2023,
- * arXiv:2307.08691, section 3.1). Eager attention: two batched products and the score traffic.
- * Communication counts by the part that the stack leaves exposed. ZeRO-2/3 traffic is charged per
- * micro-batch: a layer's gather and reduction hide under its own compute, up to a remainder. */
+ * A product runs three times: forward, input gradient, weight gradient. A memory-bound
+ * operator takes bytes / (hbm_frac * HBM) times the stack's factor. Flash attention:
+ * causal FLOP at peak * frac * s / (s + half); its backward computes 2.5 times as much
+ * (Dao 2023, arXiv:2307.08691, section 3.1). Eager attention: two batched products and
+ * the score traffic. Communication counts by the part that the stack leaves exposed.
+ * ZeRO-2/3 traffic is charged per micro-batch: a layer's gather and reduction hide under
+ * its own compute, up to a remainder. */
 #include "config.h"
 
 #include <math.h>
@@ -15,14 +17,14 @@
 
 /* Seconds of one operator table, by what they are. */
 struct sums {
-    double forward_s, input_s, weight_s;     /* compute */
-    double core_forward_s, core_backward_s;  /* of it, the attention core */
-    double linear_s, memory_s;               /* of forward_s, dense products and cheap operators */
-    double tp_forward_s, tp_input_s;         /* exposed communication */
+    double forward_s, input_s, weight_s;    /* compute */
+    double core_forward_s, core_backward_s; /* of it, the attention core */
+    double linear_s, memory_s; /* of forward_s, dense products and cheap operators */
+    double tp_forward_s, tp_input_s; /* exposed communication */
     double cp_forward_s, cp_input_s;
     double ep_forward_s, ep_input_s;
-    double weights;                          /* elements of weight matrices */
-    double tp_bytes, cp_bytes, ep_bytes;     /* sent per GPU, forward and backward */
+    double weights;                      /* elements of weight matrices */
+    double tp_bytes, cp_bytes, ep_bytes; /* sent per GPU, forward and backward */
 };
 
 static double memory_s(const struct pt_setup *s, double bytes)
@@ -35,8 +37,9 @@ static double peak16(const struct pt_gpu *g)
 {
     double p = g->peak_flops[PT_BF16];
 
-    return p > 0.0 ? p : g->peak_flops[PT_FP16] > 0.0 ? g->peak_flops[PT_FP16]
-                                                      : g->peak_flops[PT_FP32];
+    return p > 0.0                        ? p
+           : g->peak_flops[PT_FP16] > 0.0 ? g->peak_flops[PT_FP16]
+                                          : g->peak_flops[PT_FP32];
 }
 
 static enum pt_precision wide_precision(const struct pt_job *job)
@@ -51,8 +54,8 @@ static enum pt_precision wide_precision(const struct pt_job *job)
     }
 }
 
-/* A block of query rows of one head runs on one multiprocessor, and the last rows of a causal
- * mask take twice the mean: with fewer than two blocks each, some of them idle. */
+/* A block of query rows of one head runs on one multiprocessor, and the last rows of a
+ * causal mask take twice the mean: with fewer than two blocks each, some of them idle. */
 static double attention_fill(const struct pt_gpu *g, const struct pt_op *op)
 {
     double rows = peak16(g) > 1.5e15 ? 256.0 : 128.0;
@@ -70,8 +73,9 @@ static void attention(const struct pt_setup *s, const struct pt_layout *l,
 
     if (s->job.attention == PT_ATTENTION_FLASH) {
         double gen = s->stack.attention_gen;
-        double frac = (gen >= 1.5 ? d->attention_frac
-                       : gen >= 0.5 ? d->attention_frac1 : d->attention_frac0) *
+        double frac = (gen >= 1.5   ? d->attention_frac
+                       : gen >= 0.5 ? d->attention_frac1
+                                    : d->attention_frac0) *
                       s->stack.attention_mult;
         double narrow = dim < 128.0 ? pow(dim / 128.0, s->stack.attention_narrow) : 1.0;
         double others = 1.0 - 1.0 / l->cp;
@@ -86,14 +90,16 @@ static void attention(const struct pt_setup *s, const struct pt_layout *l,
                                 2.0 * d->gemm_floor_s;
         return;
     }
-    double rate = peak * d->eager_frac * 1.5 * dim / (dim + 40.0) * 2.0 * dim / (dim + 64.0 * ceil(dim / 64.0));
+    double rate = peak * d->eager_frac * 1.5 * dim / (dim + 40.0) * 2.0 * dim /
+                  (dim + 64.0 * ceil(dim / 64.0));
     double extra = s->stack.score_bytes * op->m * op->n * op->count;
 
     if (fmod(dim, 8.0) != 0.0) /* no tensor cores */
         rate *= d->eager_odd_frac;
     sum->core_forward_s +=
         op->forward_flop / rate + memory_s(s, op->forward_bytes + extra);
-    sum->core_backward_s += 2.0 * op->forward_flop / rate + memory_s(s, op->backward_bytes);
+    sum->core_backward_s +=
+        2.0 * op->forward_flop / rate + memory_s(s, op->backward_bytes);
 }
 
 static void product(const struct pt_setup *s, const struct pt_op *op, bool accumulates,
@@ -120,8 +126,9 @@ static void product(const struct pt_setup *s, const struct pt_op *op, bool accum
     sum->weights += op->n * op->k * op->count;
     /* Not fused: read the new gradient, read and write the accumulated one. */
     if (!fused && accumulates)
-        sum->weight_s += memory_s(s, (2.0 + 2.0 * (s->job.precision == PT_FP16 ? 3.0 : 5.0)) *
-                                         op->n * op->k * op->count);
+        sum->weight_s +=
+            memory_s(s, (2.0 + 2.0 * (s->job.precision == PT_FP16 ? 3.0 : 5.0)) * op->n *
+                            op->k * op->count);
 }
 
 static uint32_t group_of(const struct pt_layout *l, enum pt_dim dim, uint32_t *stride)
@@ -212,13 +219,13 @@ static double grad_comm_bytes(const struct pt_setup *s)
 {
     double own = s->stack.grad_comm_bytes;
 
-    return own > 0.0 ? own
-                     : s->job.dtypes.grad_comm > 0.0 ? s->job.dtypes.grad_comm
-                                                     : s->job.dtypes.grad;
+    return own > 0.0                       ? own
+           : s->job.dtypes.grad_comm > 0.0 ? s->job.dtypes.grad_comm
+                                           : s->job.dtypes.grad;
 }
 
-/* Gathering and reduction of sharded parameters around one layer. A layer that is recomputed in
- * full has more to hide them under: *recompute_full_s is less by that. */
+/* Gathering and reduction of sharded parameters around one layer. A layer that is
+ * recomputed in full has more to hide them under: *recompute_full_s is less by that. */
 static void add_sharding(const struct pt_setup *s, const struct pt_layout *l,
                          const double params[2], double forward_s, double backward_s,
                          double recompute_s, struct pt_time *t, double *recompute_full_s)
@@ -230,7 +237,8 @@ static void add_sharding(const struct pt_setup *s, const struct pt_layout *l,
 
         if (n <= 1 || !(params[e] > 0.0))
             continue;
-        gather += pt_collective_s(s, PT_ALLGATHER, s->job.dtypes.weight * params[e], n, stride);
+        gather +=
+            pt_collective_s(s, PT_ALLGATHER, s->job.dtypes.weight * params[e], n, stride);
         reduce += pt_collective_s(s, PT_REDUCESCATTER, grad_comm_bytes(s) * params[e], n,
                                   stride);
     }
@@ -324,32 +332,36 @@ static void end_costs(const struct pt_setup *s, const struct pt_layout *l,
     h->forward_comm_s = sum.tp_forward_s;
     h->input_comm_s = sum.tp_input_s;
     (void)par;
-    if (l->vocab != PT_VOCAB_ENDS) { /* every stage takes part, behind sums over all of them */
-        double sync = pt_collective_s(s, PT_ALLREDUCE,
-                                      2.0 * l->micro_batch * (double)s->job.seq *
-                                          s->model.hidden,
-                                      l->pp, l->tp) *
-                      (l->vocab == PT_VOCAB_INTERLACED ? 2.5 : 1.0);
+    if (l->vocab !=
+        PT_VOCAB_ENDS) { /* every stage takes part, behind sums over all of them */
+        double sync =
+            pt_collective_s(s, PT_ALLREDUCE,
+                            2.0 * l->micro_batch * (double)s->job.seq * s->model.hidden,
+                            l->pp, l->tp) *
+            (l->vocab == PT_VOCAB_INTERLACED ? 2.5 : 1.0);
 
         h->forward_comm_s += 0.5 * sync * l->pp;
         h->input_comm_s += 0.5 * sync * l->pp;
     }
 }
 
-/* A collective as fixed + slope * elements, exact to first order about what a rank holds. */
-static void affine(const struct pt_setup *s, enum pt_collective kind, double bytes_per_element,
-                   double elements, uint32_t ranks, uint32_t stride, double *fixed_s,
-                   double *slope_s)
+/* A collective as fixed + slope * elements, exact to first order about what a rank holds.
+ */
+static void affine(const struct pt_setup *s, enum pt_collective kind,
+                   double bytes_per_element, double elements, uint32_t ranks,
+                   uint32_t stride, double *fixed_s, double *slope_s)
 {
-    double low = pt_collective_s(s, kind, 0.9 * elements * bytes_per_element, ranks, stride);
-    double high = pt_collective_s(s, kind, 1.1 * elements * bytes_per_element, ranks, stride);
+    double low =
+        pt_collective_s(s, kind, 0.9 * elements * bytes_per_element, ranks, stride);
+    double high =
+        pt_collective_s(s, kind, 1.1 * elements * bytes_per_element, ranks, stride);
 
     *slope_s += (high - low) / (0.2 * elements);
     *fixed_s += fmax(0.0, 5.5 * low - 4.5 * high);
 }
 
-/* Gradients are reduced and parameters gathered after the last micro-batch, unless ZeRO-2/3
- * already did so per micro-batch. */
+/* Gradients are reduced and parameters gathered after the last micro-batch, unless
+ * ZeRO-2/3 already did so per micro-batch. */
 static void reduction_costs(const struct pt_setup *s, const struct pt_layout *l,
                             const struct pt_rank_params *par, struct pt_costs *c)
 {
@@ -361,14 +373,15 @@ static void reduction_costs(const struct pt_setup *s, const struct pt_layout *l,
         double held = e == 0 ? par->embedding : 0.0;
 
         for (int k = 0; k < PT_N_LAYER_KINDS; k++)
-            held += pt_model_layers(&s->model, (enum pt_layer_kind)k) * par->layer[k][e] / l->pp;
+            held += pt_model_layers(&s->model, (enum pt_layer_kind)k) * par->layer[k][e] /
+                    l->pp;
         if (n <= 1 || l->zero >= 2 || !(held > 0.0))
             continue;
         affine(s, z == n ? PT_REDUCESCATTER : PT_ALLREDUCE, grad, held, n, stride,
                &c->reduce_fixed_s[e], &c->reduce_s_per_param[e]);
         if (z > 1)
-            affine(s, PT_ALLGATHER, s->job.dtypes.weight, held, z, stride, &c->reduce_fixed_s[e],
-                   &c->reduce_s_per_param[e]);
+            affine(s, PT_ALLGATHER, s->job.dtypes.weight, held, z, stride,
+                   &c->reduce_fixed_s[e], &c->reduce_s_per_param[e]);
     }
 }
 
@@ -384,8 +397,8 @@ static void update_costs(const struct pt_setup *s, const struct pt_layout *l,
     const struct pt_cluster *cl = &s->cluster;
     double hbm = 0.8 * cl->gpu.hbm_bytes_per_s;
     double host_ranks = cl->node_gpus > 0 ? fmin(world_of(l), cl->node_gpus) : 1.0;
-    double cpu_rate = cl->cpu_adam_params_per_s > 0.0 ? cl->cpu_adam_params_per_s / host_ranks
-                                                      : 1e8;
+    double cpu_rate =
+        cl->cpu_adam_params_per_s > 0.0 ? cl->cpu_adam_params_per_s / host_ranks : 1e8;
 
     for (int e = 0; e < 2; e++) {
         double z = l->zero >= 1 ? pt_zero_group(l, e == 1) : 1.0;
@@ -395,7 +408,8 @@ static void update_costs(const struct pt_setup *s, const struct pt_layout *l,
             c->optimizer_s_per_param[e] += 4.0 / hbm;
         c->offload_copy_s_per_param[e] =
             (s->job.dtypes.grad / cl->gpu.d2h_bytes_per_s +
-             s->job.dtypes.weight / cl->gpu.h2d_bytes_per_s) / z;
+             s->job.dtypes.weight / cl->gpu.h2d_bytes_per_s) /
+            z;
         c->offload_cpu_s_per_param[e] = 1.0 / cpu_rate / z;
     }
 }
@@ -442,8 +456,9 @@ void pt_costs_init(const struct pt_setup *setup, const struct pt_layout *layout,
         fmax(0.0, 1.0 - (layout->pp > 1 ? setup->stack.dp_exposed
                                         : setup->stack.dp_exposed_flat));
     costs->micro_batch_s = setup->stack.micro_batch_s * layout->vpp;
-    costs->step_s = setup->stack.step_s + (nodes > 1.0 ? setup->stack.skew_s : 0.0) +
-                    setup->stack.owner_s * (layout->zero >= 1 ? pt_zero_group(layout, false) : 0);
-    costs->slack_frac = setup->stack.slack +
-                        setup->network.straggler * (nodes > 1.0 ? log2(nodes) : 0.0);
+    costs->step_s =
+        setup->stack.step_s + (nodes > 1.0 ? setup->stack.skew_s : 0.0) +
+        setup->stack.owner_s * (layout->zero >= 1 ? pt_zero_group(layout, false) : 0);
+    costs->slack_frac =
+        setup->stack.slack + setup->network.straggler * (nodes > 1.0 ? log2(nodes) : 0.0);
 }

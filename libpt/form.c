@@ -1,25 +1,28 @@
 /* Schedules: 1F1B and GPipe take m slots of the slowest stage plus the others once
- * (Narayanan et al. 2021, arXiv:2104.04473, eq. 2); interleaving divides the second part by v
- * (ibid., section 2.2). Zero bubble: Qi et al. 2023, arXiv:2401.10241, section 2.3 (ZB-H1, ZB-H2);
- * Qi et al. 2024, arXiv:2405.15362, table 1 (V schedules). The closed forms hold for m large
- * enough only: clamped at no bubble, and never below the chain of forwards and input gradients
- * that the first and last micro-batch must run through. */
+ * (Narayanan et al. 2021, arXiv:2104.04473, eq. 2); interleaving divides the second part
+ * by v (ibid., section 2.2). Zero bubble: Qi et al. 2023, arXiv:2401.10241, section 2.3
+ * (ZB-H1, ZB-H2); Qi et al. 2024, arXiv:2405.15362, table 1 (V schedules). The closed
+ * forms hold for m large enough only: clamped at no bubble, and never below the chain of
+ * forwards and input gradients that the first and last micro-batch must run through. */
 #include "config.h"
 
 #include <math.h>
 
 #include "libpt/form.h"
 
-/* Warm-up and drain: every other stage's work once (a v-th of it when interleaved), less the weight
- * gradients that fill it: `free_w` of them per stage but one. `kept` of it stays. */
+/* Warm-up and drain: every other stage's work once (a v-th of it when interleaved), less
+ * the weight gradients that fill it: `free_w` of them per stage but one. `kept` of it
+ * stays. */
 static struct pt_pipeline_row drain(const struct pt_layout *l, const struct pt_costs *c,
-                                    double overhead_s, double v, double free_w, double kept)
+                                    double overhead_s, double v, double free_w,
+                                    double kept)
 {
     struct pt_pipeline_row row = { 0 };
     bool split = pt_schedule_splits_backward(l->schedule);
     double p = l->pp, m = c->micro_batches;
-    /* Transfers of the first and last micro-batch show in full; with a split backward those of
-     * the steady state hide behind weight gradients, and the chain crosses each border twice. */
+    /* Transfers of the first and last micro-batch show in full; with a split backward
+     * those of the steady state hide behind weight gradients, and the chain crosses each
+     * border twice. */
     double hops = split ? 4.0 : 2.0 * (1.0 - c->p2p_exposed_frac);
 
     row.slowest = m - kept / v;
@@ -29,8 +32,8 @@ static struct pt_pipeline_row drain(const struct pt_layout *l, const struct pt_c
     return row;
 }
 
-/* Weight gradients that fill the gaps of warm-up and drain, per stage but one; the V schedules as
- * the published schedulers' makespans for F = I = W say. */
+/* Weight gradients that fill the gaps of warm-up and drain, per stage but one; the V
+ * schedules as the published schedulers' makespans for F = I = W say. */
 static double free_weights(const struct pt_layout *l)
 {
     switch (l->schedule) {
@@ -60,12 +63,13 @@ static void pipeline_rows(const struct pt_layout *l, const struct pt_costs *c,
     if (l->pp > 1) {
         double v = l->schedule == PT_SCHEDULE_INTERLEAVED ? l->vpp : 1.0, kept = 1.0;
 
-        /* A list scheduler that may keep more activations than stages runs more forwards ahead:
-         * with nearly twice as many, 2% of a pass are left (ZB-2p, arXiv:2401.10241, table 5). */
+        /* A list scheduler that may keep more activations than stages runs more forwards
+         * ahead: with nearly twice as many, 2% of a pass are left (ZB-2p,
+         * arXiv:2401.10241, table 5). */
         if (l->schedule == PT_SCHEDULE_ZB_AUTO && l->max_in_flight > l->pp)
             kept = fmax(0.02, 1.0 - (l->max_in_flight - p) / (p - 1.0));
-        row[f->n_pipeline++] = drain(l, c, f->overhead_s, v, kept < 1.0 ? 0.0 : free_weights(l),
-                                     kept);
+        row[f->n_pipeline++] =
+            drain(l, c, f->overhead_s, v, kept < 1.0 ? 0.0 : free_weights(l), kept);
         if (pt_schedule_splits_backward(l->schedule))
             row[f->n_pipeline++] = (struct pt_pipeline_row){
                 .constant_s = p * f->overhead_s + (p - 1.0) * 2.0 * c->p2p_s,
@@ -85,8 +89,9 @@ static void pipeline_rows(const struct pt_layout *l, const struct pt_costs *c,
     }
 }
 
-/* Reduction: the part that cannot overlap, and what the last backward does not cover. Update:
- * the GPU's share or the host's, whichever ends later, then the gathering of parameters. */
+/* Reduction: the part that cannot overlap, and what the last backward does not cover.
+ * Update: the GPU's share or the host's, whichever ends later, then the gathering of
+ * parameters. */
 static void tail_rows(const struct pt_costs *c, struct pt_form *f)
 {
     double h = c->reduce_hidden_frac;
@@ -102,7 +107,8 @@ static void tail_rows(const struct pt_costs *c, struct pt_form *f)
         u[0].param_s[i] = c->gather_s_per_param[i] + c->optimizer_s_per_param[i];
         u[0].offloaded_s[i] = -c->optimizer_s_per_param[i];
         u[1].param_s[i] = c->gather_s_per_param[i];
-        u[1].offloaded_s[i] = c->offload_copy_s_per_param[i] + c->offload_cpu_s_per_param[i];
+        u[1].offloaded_s[i] =
+            c->offload_copy_s_per_param[i] + c->offload_cpu_s_per_param[i];
     }
 }
 
@@ -115,7 +121,8 @@ void pt_form_init(const struct pt_layout *layout, const struct pt_costs *costs,
         form->overhead_s += 2.0 * layout->vpp * costs->p2p_s * costs->p2p_exposed_frac;
     pipeline_rows(layout, costs, form);
     tail_rows(costs, form);
-    form->fixed_s = costs->norm_s + costs->step_s + (layout->pp > 1 ? costs->tied_s : 0.0);
+    form->fixed_s =
+        costs->norm_s + costs->step_s + (layout->pp > 1 ? costs->tied_s : 0.0);
 }
 
 static double stage_value(const struct pt_stage_row *row, unsigned n,
@@ -136,8 +143,8 @@ static double stage_value(const struct pt_stage_row *row, unsigned n,
     return best;
 }
 
-void pt_form_value(const struct pt_form *form, const struct pt_stage_load *stage, uint32_t pp,
-                   struct pt_form_value *value)
+void pt_form_value(const struct pt_form *form, const struct pt_stage_load *stage,
+                   uint32_t pp, struct pt_form_value *value)
 {
     double slowest = 0.0, widest = 0.0, f = 0.0, b = 0.0, w = 0.0;
 
@@ -167,8 +174,7 @@ void pt_form_value(const struct pt_form *form, const struct pt_stage_load *stage
 
         value->pipeline_s = v > value->pipeline_s ? v : value->pipeline_s;
     }
-    value->step_s =
-        value->pipeline_s + value->reduce_s + value->update_s + form->fixed_s;
+    value->step_s = value->pipeline_s + value->reduce_s + value->update_s + form->fixed_s;
 }
 
 static void add_end(struct pt_stage_load *load, const struct pt_time *t, double params,
@@ -205,7 +211,8 @@ void pt_stage_loads(const struct pt_setup *setup, const struct pt_layout *layout
                 load[s].params[1] += n * par.layer[k][1];
             }
     }
-    if (layout->vocab != PT_VOCAB_ENDS) { /* embedding and head are divided over the stages */
+    if (layout->vocab !=
+        PT_VOCAB_ENDS) { /* embedding and head are divided over the stages */
         for (uint32_t s = 0; s < pp; s++) {
             add_end(&load[s], &costs->embedding, par.embedding, 1.0 / pp);
             add_end(&load[s], &costs->head, par.head, 1.0 / pp);
@@ -213,8 +220,8 @@ void pt_stage_loads(const struct pt_setup *setup, const struct pt_layout *layout
         return;
     }
     add_end(&load[0], &costs->embedding, par.embedding, 1.0);
-    add_end(&load[pt_split_order(layout, pp * layout->vpp - 1) % pp], &costs->head, par.head,
-            1.0);
+    add_end(&load[pt_split_order(layout, pp * layout->vpp - 1) % pp], &costs->head,
+            par.head, 1.0);
 }
 
 void pt_rank_params(const struct pt_setup *setup, const struct pt_layout *layout,
@@ -231,11 +238,11 @@ void pt_rank_params(const struct pt_setup *setup, const struct pt_layout *layout
     if (layout->tp > m->kv_heads && m->kv_lora == 0) /* replicated key and value heads */
         kv = tp / (double)m->kv_heads;
     double kv_params = m->kv_lora ? 0.0 : 2.0 * m->hidden * m->kv_heads * m->head_dim;
-    double attention = ((double)p.attention + (kv - 1.0) * kv_params) / tp + (double)p.norms;
+    double attention =
+        ((double)p.attention + (kv - 1.0) * kv_params) / tp + (double)p.norms;
 
     params->layer[PT_LAYER_DENSE][0] = attention + (double)p.dense_mlp / tp;
-    params->layer[PT_LAYER_MOE][0] =
-        attention + (double)p.router + (double)p.shared / tp;
+    params->layer[PT_LAYER_MOE][0] = attention + (double)p.router + (double)p.shared / tp;
     params->layer[PT_LAYER_MOE][1] = (double)m->experts * (double)p.expert / ep;
     params->embedding = (double)p.embedding * pad / tp + (double)p.positions;
     params->head = (double)p.final_norm;

@@ -1,12 +1,14 @@
 /* Time of a matrix product.
  *
- *   t = floor + max( 2 count M N K / (ceiling * peak) * q * (K + k_half) / K, bytes / (hbm_frac * HBM) )
- *   q = 1 + wave_weight * (1 / u - 1),  u = share of the tensor cores' time that tiles fill:
- *   u = max over tiles of  penalty * M N / (n tm tn) * w / ceil(w),  n tiles in w = n / SMs waves
+ *   t = floor + max( 2 count M N K / (ceiling * peak) * q * (K + k_half) / K, bytes /
+ * (hbm_frac * HBM) ) q = 1 + wave_weight * (1 / u - 1),  u = share of the tensor cores'
+ * time that tiles fill: u = max over tiles of  penalty * M N / (n tm tn) * w / ceil(w),
+ * n tiles in w = n / SMs waves
  *
- * The ceiling and the floor: best shapes of mamf-finder (stas00/ml-engineering) and a fit over 483
- * to 546 shapes from Vidur's profiles (microsoft/vidur; median error 6-7%). Tile and wave
- * quantisation: NVIDIA, Matrix Multiplication Background User's Guide, sections 3 and 4. */
+ * The ceiling and the floor: best shapes of mamf-finder (stas00/ml-engineering) and a fit
+ * over 483 to 546 shapes from Vidur's profiles (microsoft/vidur; median error 6-7%). Tile
+ * and wave quantisation: NVIDIA, Matrix Multiplication Background User's Guide, sections
+ * 3 and 4. */
 #include "config.h"
 
 #include <math.h>
@@ -31,8 +33,8 @@ static double tile_use(double m, double n, double count, double sms)
 
         if (full < waves)
             full += 1.0;
-        double u = tiles[i].penalty * m * n / (n_tiles * (double)(1u << (a + b))) * waves /
-                   full;
+        double u =
+            tiles[i].penalty * m * n / (n_tiles * (double)(1u << (a + b))) * waves / full;
         if (u > best)
             best = u;
     }
@@ -66,7 +68,8 @@ double pt_gemm_s(const struct pt_setup *setup, double m, double n, double k, dou
     double k_half = d->k_half * (peak > 1.5e15 ? 2.0 : 1.0);
     double math_s =
         2.0 * count * m * n * k / (frac * peak) * quantised * (k + k_half) / k;
-    double bytes = count * (bytes_in * (m * k + n * k) + (accumulate_fp32 ? 8.0 : 2.0) * m * n);
+    double bytes =
+        count * (bytes_in * (m * k + n * k) + (accumulate_fp32 ? 8.0 : 2.0) * m * n);
     double move_s = bytes / (0.8 * g->hbm_bytes_per_s);
 
     return d->gemm_floor_s + fmax(math_s, move_s);

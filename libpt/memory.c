@@ -5,6 +5,8 @@
  * group that shares them (Rajbhandari et al., "ZeRO", 2020). Activations: memory_layer.c.
  * In flight: memory_flight.c. The head: final norm (input and output kept), logits, their
  * gradient, and what the product's backward allocates. */
+#include "config.h"
+
 #include <string.h>
 
 #include "libpt/cpu_model.h"

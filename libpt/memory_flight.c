@@ -15,6 +15,8 @@
  * What waits for its weight gradient alone counts in full. Vocabulary spread over the
  * stages adds a micro-batch per barrier, interlaced multiplies by 3/2 (Yeung et al. 2024,
  * "Balancing Pipeline Parallelism with Vocabulary Parallelism"). */
+#include "config.h"
+
 #include <math.h>
 
 #include "libpt/memory.h"

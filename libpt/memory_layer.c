@@ -4,6 +4,8 @@
  * the layer's backward allocates for a while. 16-bit elements; h hidden, f ffn, a heads,
  * d head width, t tensor-parallel ranks, T = b s / cp tokens, sp = t with sequence
  * parallelism, else 1. */
+#include "config.h"
+
 #include "libpt/memory_layer.h"
 #include "libpt/ops.h"
 

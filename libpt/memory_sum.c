@@ -1,5 +1,7 @@
 /* The memory of a split: memory.h's rows evaluated per stage, the fullest host, the
  * largest tensor. */
+#include "config.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +30,8 @@ const char *pt_phase_name(enum pt_phase phase)
 
 double pt_memory_limit(const struct pt_setup *setup)
 {
-    double bytes = setup->cluster.mem_limit_bytes > 0.0 ? setup->cluster.mem_limit_bytes :
-                                                          setup->cluster.gpu.mem_bytes;
+    double bytes = setup->cluster.mem_limit_bytes > 0.0 ? setup->cluster.mem_limit_bytes
+                                                        : setup->cluster.gpu.mem_bytes;
 
     return bytes * (1.0 - setup->stack.mem_margin);
 }

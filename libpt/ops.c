@@ -1,10 +1,11 @@
 /* The operators of a decoder layer, the embedding and the head.
  *
- * T = micro_batch * seq / cp tokens of a GPU; Ts = T / tp of them with sequence parallelism outside
- * the products (Korthikanti et al. 2022, arXiv:2205.05198, section 4). 16-bit activations. Bytes of
- * a MEMORY operator: what its kernels read and write when nothing is fused across them. Saved bytes:
- * ibid., section 4.1 for the eager kernel; flash attention keeps Q, K, V, its output and 4 bytes of
- * softmax statistics per token and head (Dao et al. 2022, arXiv:2205.14135). */
+ * T = micro_batch * seq / cp tokens of a GPU; Ts = T / tp of them with sequence
+ * parallelism outside the products (Korthikanti et al. 2022, arXiv:2205.05198, section
+ * 4). 16-bit activations. Bytes of a MEMORY operator: what its kernels read and write
+ * when nothing is fused across them. Saved bytes: ibid., section 4.1 for the eager
+ * kernel; flash attention keeps Q, K, V, its output and 4 bytes of softmax statistics per
+ * token and head (Dao et al. 2022, arXiv:2205.14135). */
 #include "config.h"
 
 #include "libpt/ops.h"
@@ -85,9 +86,9 @@ static void add_comm(struct pt_ops *ops, const char *name, enum pt_collective ki
     op->backward_count = backward;
 }
 
-/* Around a pair of products: gather and scatter of the sequence, or a sum of the results. The
- * backward mirrors the forward, and gathers the saved shard once more for the weight gradient
- * (beside a product, so half of it counts). */
+/* Around a pair of products: gather and scatter of the sequence, or a sum of the results.
+ * The backward mirrors the forward, and gathers the saved shard once more for the weight
+ * gradient (beside a product, so half of it counts). */
 static void add_tp_comm(struct pt_ops *ops, const struct view *v)
 {
     double bytes = 2.0 * v->t * v->h;
@@ -145,15 +146,16 @@ static void add_projections(struct pt_ops *ops, const struct view *v)
         op->params += qkv;
 }
 
-/* Causal flash attention computes half of the square; the eager kernel all of it, and moves the
- * scores through memory: softmax (read, write), dropout (read, write, mask). A sliding window on
- * every other layer is averaged, so that layers of a kind stay alike. */
+/* Causal flash attention computes half of the square; the eager kernel all of it, and
+ * moves the scores through memory: softmax (read, write), dropout (read, write, mask). A
+ * sliding window on every other layer is averaged, so that layers of a kind stay alike.
+ */
 static void add_core(struct pt_ops *ops, const struct view *v)
 {
     double b = v->l->micro_batch, s = v->job->seq, sq = s / v->l->cp;
     double pairs = b * s * sq * v->heads, dims = v->q_dim + v->v_dim;
-    double qkv_bytes = 2.0 * v->t *
-                       (v->heads * v->q_dim + v->kv_heads * (v->q_dim + v->v_dim));
+    double qkv_bytes =
+        2.0 * v->t * (v->heads * v->q_dim + v->kv_heads * (v->q_dim + v->v_dim));
     struct pt_op *op = add(ops, "attention", PT_OP_ATTENTION);
 
     op->m = sq;
@@ -174,7 +176,8 @@ static void add_core(struct pt_ops *ops, const struct view *v)
     op->backward_bytes = (v->job->dropout ? 13.0 : 8.0) * pairs;
     op->saved_bytes = qkv_bytes + 2.0 * v->t * v->heads * v->v_dim +
                       (v->job->dropout ? 5.0 : 2.0) * pairs;
-    add_memory(ops, "transposes", 6.0 * v->t * v->h / v->tp, 10.0 * v->t * v->h / v->tp, 0.0);
+    add_memory(ops, "transposes", 6.0 * v->t * v->h / v->tp, 10.0 * v->t * v->h / v->tp,
+               0.0);
 }
 
 static void add_attention(struct pt_ops *ops, const struct view *v)
@@ -199,8 +202,8 @@ static void add_attention(struct pt_ops *ops, const struct view *v)
 }
 
 /* Two or three matrices, [h, f] (twice when gated) and [f, h]. */
-static void add_mlp(struct pt_ops *ops, const struct view *v, double ffn, double input_bytes,
-                    const char *up, const char *act, const char *down)
+static void add_mlp(struct pt_ops *ops, const struct view *v, double ffn,
+                    double input_bytes, const char *up, const char *act, const char *down)
 {
     double f = ffn / v->tp, g = v->m->gated ? 2.0 : 1.0;
     struct pt_op *op = add_gemm(ops, up, v->t, g * f, v->h, 1.0);
@@ -216,8 +219,8 @@ static void add_mlp(struct pt_ops *ops, const struct view *v, double ffn, double
         op->params += v->h;
 }
 
-/* Bytes of an all-to-all when copies of a token for experts of one domain travel once: with top-k
- * experts over K domains, K (1 - (1 - 1/K)^k) domains are met on average. */
+/* Bytes of an all-to-all when copies of a token for experts of one domain travel once:
+ * with top-k experts over K domains, K (1 - (1 - 1/K)^k) domains are met on average. */
 static double distinct_frac(double domains, uint32_t topk)
 {
     double miss = 1.0;
@@ -242,8 +245,8 @@ static void add_experts(struct pt_ops *ops, const struct pt_setup *setup,
 
     op = add_gemm(ops, "router", v->ts, m->experts, v->h, 1.0);
     op->low = false;
-    /* The norm's output serves router, permutation and shared expert; the permuted rows are kept
-     * once, as the input of the experts. */
+    /* The norm's output serves router, permutation and shared expert; the permuted rows
+     * are kept once, as the input of the experts. */
     op->saved_bytes = v->ts * (2.0 * v->h + 8.0 * m->experts);
     add_memory(ops, "permute", 6.0 * pair_bytes, 6.0 * pair_bytes, 0.0)->expert = true;
     if (v->l->ep > 1) {
@@ -263,11 +266,12 @@ static void add_experts(struct pt_ops *ops, const struct pt_setup *setup,
     op->expert = true;
     op->saved_bytes = 2.0 * routed * f;
     if (m->shared_ffn > 0)
-        add_mlp(ops, v, m->shared_ffn, 0.0, "shared up", "shared activation", "shared down");
+        add_mlp(ops, v, m->shared_ffn, 0.0, "shared up", "shared activation",
+                "shared down");
 }
 
-/* 8- and 4-bit products cast their input forward and their output gradient backward. Block scales
- * cost a third more. */
+/* 8- and 4-bit products cast their input forward and their output gradient backward.
+ * Block scales cost a third more. */
 static void add_casts(struct pt_ops *ops, const struct pt_setup *setup)
 {
     enum pt_precision p = setup->job.precision;
@@ -275,7 +279,8 @@ static void add_casts(struct pt_ops *ops, const struct pt_setup *setup)
 
     if (p != PT_FP8 && p != PT_MXFP8 && p != PT_NVFP4)
         return;
-    per_element = setup->stack.cast_bytes * (p == PT_FP8 ? 1.0 : setup->stack.block_cast_mult);
+    per_element =
+        setup->stack.cast_bytes * (p == PT_FP8 ? 1.0 : setup->stack.block_cast_mult);
     for (unsigned i = 0; i < ops->n; i++)
         if (ops->op[i].kind == PT_OP_GEMM && ops->op[i].low) {
             in += ops->op[i].m * ops->op[i].k * ops->op[i].count;
@@ -301,13 +306,14 @@ void pt_ops_layer(const struct pt_setup *setup, const struct pt_layout *layout,
     add_casts(ops, setup);
 }
 
-/* The lookup reads a row per token; its gradient is scattered into a buffer of the whole table,
- * which is also zeroed and added to the accumulated gradient. */
+/* The lookup reads a row per token; its gradient is scattered into a buffer of the whole
+ * table, which is also zeroed and added to the accumulated gradient. */
 void pt_ops_embedding(const struct pt_setup *setup, const struct pt_layout *layout,
                       struct pt_ops *ops)
 {
     struct view v = view_of(setup, layout);
-    double rows = (double)pt_vocab_padded(v.m->vocab, v.job->vocab_unit, layout->tp) / v.tp;
+    double rows =
+        (double)pt_vocab_padded(v.m->vocab, v.job->vocab_unit, layout->tp) / v.tp;
     bool accumulates = pt_micro_batches(v.job, layout) > 1;
     struct pt_op *op;
 
@@ -324,7 +330,8 @@ void pt_ops_head(const struct pt_setup *setup, const struct pt_layout *layout,
                  struct pt_ops *ops)
 {
     struct view v = view_of(setup, layout);
-    double rows = (double)pt_vocab_padded(v.m->vocab, v.job->vocab_unit, layout->tp) / v.tp;
+    double rows =
+        (double)pt_vocab_padded(v.m->vocab, v.job->vocab_unit, layout->tp) / v.tp;
     double logits = v.t * rows;
     struct pt_op *op;
 
@@ -343,7 +350,8 @@ void pt_ops_head(const struct pt_setup *setup, const struct pt_layout *layout,
         add_memory(ops, "loss", 26.0 * logits, 14.0 * logits, 6.0 * logits);
     if (layout->tp > 1 && v.l->sequence_parallel) {
         add_comm(ops, "tp gather", PT_ALLGATHER, PT_DIM_TP, 2.0 * v.t * v.h, 1.0, 1.0);
-        add_comm(ops, "tp scatter", PT_REDUCESCATTER, PT_DIM_TP, 2.0 * v.t * v.h, 0.0, 1.0);
+        add_comm(ops, "tp scatter", PT_REDUCESCATTER, PT_DIM_TP, 2.0 * v.t * v.h, 0.0,
+                 1.0);
     } else if (layout->tp > 1) {
         add_comm(ops, "tp sum", PT_ALLREDUCE, PT_DIM_TP, 2.0 * v.t * v.h, 0.0, 1.0);
     }

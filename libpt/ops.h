@@ -1,6 +1,7 @@
-/* One decoder layer, the embedding and the head as tables of operators: the one place that
- * knows what a layer does. Time, memory, FLOPs, parameters and communication are sums over it.
- * Per GPU, one micro-batch, under a layout. Units: elements, FLOP, bytes. */
+/* One decoder layer, the embedding and the head as tables of operators: the one place
+ * that knows what a layer does. Time, memory, FLOPs, parameters and communication are
+ * sums over it. Per GPU, one micro-batch, under a layout. Units: elements, FLOP, bytes.
+ */
 #ifndef PT_OPS_H
 #define PT_OPS_H
 
@@ -17,17 +18,17 @@ enum pt_dim { PT_DIM_TP, PT_DIM_CP, PT_DIM_EP, PT_DIM_DP, PT_DIM_PP, PT_N_DIMS }
 struct pt_op {
     const char *name; /* "qkv", "attention", "fc1" ... */
     enum pt_op_kind kind;
-    bool expert;      /* its parameters are shared by the expert group */
-    bool low;         /* runs in job.precision when that is 8 or 4 bits, else in 16 */
+    bool expert; /* its parameters are shared by the expert group */
+    bool low;    /* runs in job.precision when that is 8 or 4 bits, else in 16 */
     double m, n, k, count;
-    double forward_flop;                    /* model FLOP, attention as the kernel computes it */
-    double forward_bytes, backward_bytes;   /* HBM traffic of MEMORY operators */
-    double saved_bytes;                     /* kept for backward when nothing is recomputed */
-    double params;                          /* held by this GPU */
-    enum pt_collective collective;          /* COMM: forward; backward is its mirror */
+    double forward_flop; /* model FLOP, attention as the kernel computes it */
+    double forward_bytes, backward_bytes; /* HBM traffic of MEMORY operators */
+    double saved_bytes;            /* kept for backward when nothing is recomputed */
+    double params;                 /* held by this GPU */
+    enum pt_collective collective; /* COMM: forward; backward is its mirror */
     enum pt_dim dim;
-    double comm_bytes;                      /* full buffer */
-    double forward_count, backward_count;   /* COMM: collectives per pass */
+    double comm_bytes;                    /* full buffer */
+    double forward_count, backward_count; /* COMM: collectives per pass */
 };
 
 #define PT_MAX_OPS 48

@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "libpt/cpu_model.h"
 #include "libpt/plan.h"
 

@@ -1,4 +1,5 @@
-/* Everything that is given before a layout is chosen: the reader of the cost and memory models. */
+/* Everything that is given before a layout is chosen: the reader of the cost and memory
+ * models. */
 #ifndef PT_SETUP_H
 #define PT_SETUP_H
 

@@ -45,8 +45,8 @@ static void add_communication(const struct pt_layout *l, const struct pt_costs *
         step->tp_s += m * slack * n * c->tp_s[k];
         step->cp_s += m * slack * n * c->cp_s[k];
         step->ep_s += m * slack * n * c->ep_s[k];
-        step->recompute_s += m * slack * ((n - r) * c->recompute_s[k] +
-                                          r * c->recompute_full_s[k]);
+        step->recompute_s +=
+            m * slack * ((n - r) * c->recompute_s[k] + r * c->recompute_full_s[k]);
         step->tp_bytes += m * n * c->tp_bytes[k];
         step->cp_bytes += m * n * c->cp_bytes[k];
         step->ep_bytes += m * n * c->ep_bytes[k];
@@ -61,7 +61,8 @@ static void add_communication(const struct pt_layout *l, const struct pt_costs *
 static void add_volume(const struct pt_setup *s, const struct pt_layout *l,
                        const struct pt_stage_load *load, struct pt_step *step)
 {
-    double grad = s->job.dtypes.grad_comm > 0.0 ? s->job.dtypes.grad_comm : s->job.dtypes.grad;
+    double grad =
+        s->job.dtypes.grad_comm > 0.0 ? s->job.dtypes.grad_comm : s->job.dtypes.grad;
     double weight = s->job.dtypes.weight, m = pt_micro_batches(&s->job, l);
     uint32_t domain = s->cluster.domain_gpus;
 
@@ -146,12 +147,13 @@ void pt_step_time(const struct pt_setup *setup, const struct pt_layout *layout,
     step->slowest_stage = value.slowest_stage;
     step->bubble_s = fmax(0.0, value.pipeline_s - slack * m * mine);
     step->imbalance_s = slack * m * (mine - sum / layout->pp);
-    step->bubble_of_total = value.pipeline_s > 0.0 ? step->bubble_s / value.pipeline_s : 0.0;
+    step->bubble_of_total =
+        value.pipeline_s > 0.0 ? step->bubble_s / value.pipeline_s : 0.0;
     step->bubble_of_ideal = mine > 0.0 ? step->bubble_s / (slack * m * mine) : 0.0;
     step->dp_s = value.reduce_s + (layout->pp > 1 ? costs->tied_s : 0.0);
     add_communication(layout, costs, split, step);
-    step->compute_s = slack * m * mine - step->tp_s - step->cp_s - step->ep_s - step->pp_s -
-                      step->recompute_s;
+    step->compute_s = slack * m * mine - step->tp_s - step->cp_s - step->ep_s -
+                      step->pp_s - step->recompute_s;
     for (uint32_t s = 0; s < layout->pp; s++) {
         double gpu = 0.0;
 

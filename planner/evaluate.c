@@ -31,7 +31,8 @@ static void warn_unknown(struct told *told, FILE *warnings, enum pt_scope scope,
     if (warnings == NULL || told->n == MAX_TOLD)
         return;
     memcpy(told->key[told->n++], text, sizeof(text));
-    fprintf(warnings, "ptplan: warning: %s '%s' has no fitted constants: the defaults are used\n",
+    fprintf(warnings,
+            "ptplan: warning: %s '%s' has no fitted constants: the defaults are used\n",
             pt_scope_name(scope), key);
 }
 
@@ -44,8 +45,8 @@ static void put_invalid(FILE *out, const char *id, const struct pt_error *e)
     pt_csv_put_end(out);
 }
 
-static void put_numbers(FILE *out, const struct planner_run *run, const struct pt_step *step,
-                        const struct pt_memory *mem)
+static void put_numbers(FILE *out, const struct planner_run *run,
+                        const struct pt_step *step, const struct pt_memory *mem)
 {
     char reason[160] = "";
 
@@ -57,14 +58,16 @@ static void put_numbers(FILE *out, const struct planner_run *run, const struct p
     pt_csv_put(out, reason, 0);
     fprintf(out, ",%.6g,%.6g,%.5g,%.5g,%.5g,%.6g,%.6g,%.6g,%.4g", step->step_s,
             step->tokens_per_s_gpu, step->model_flops_gpu / 1e12, 100.0 * step->mfu,
-            100.0 * step->hfu, mem->allocated_bytes / PT_GIB, mem->reserved_bytes / PT_GIB,
-            mem->device_bytes / PT_GIB, 100.0 * step->bubble_of_total);
+            100.0 * step->hfu, mem->allocated_bytes / PT_GIB,
+            mem->reserved_bytes / PT_GIB, mem->device_bytes / PT_GIB,
+            100.0 * step->bubble_of_total);
     pt_csv_put_end(out);
 }
 
 static enum pt_status evaluate_row(struct planner_run *run,
                                    const struct pt_calibration *calibration, FILE *out,
-                                   FILE *warnings, struct told *told, struct pt_error *err)
+                                   FILE *warnings, struct told *told,
+                                   struct pt_error *err)
 {
     struct pt_costs costs;
     struct pt_step step;
@@ -90,7 +93,8 @@ static enum pt_status evaluate_row(struct planner_run *run,
     return st;
 }
 
-enum pt_status planner_evaluate(const char *path, const struct pt_calibration *calibration,
+enum pt_status planner_evaluate(const char *path,
+                                const struct pt_calibration *calibration,
                                 const char *profile_dir, FILE *out, FILE *warnings,
                                 struct pt_error *err)
 {

@@ -9,11 +9,13 @@
 #include "libpt/csv.h"
 #include "libpt/setup.h"
 
-/* Reads path ("-": standard input), writes the CSV of predictions to out, in the order of the
- * rows. A row that contradicts itself is answered with status invalid and a reason; a run that
- * does not fit with infeasible and its numbers. A stack or network without constants is told
- * once on `warnings` (may be NULL) and priced with the defaults. PT_SYSTEM when out fails. */
-enum pt_status planner_evaluate(const char *path, const struct pt_calibration *calibration,
+/* Reads path ("-": standard input), writes the CSV of predictions to out, in the order of
+ * the rows. A row that contradicts itself is answered with status invalid and a reason; a
+ * run that does not fit with infeasible and its numbers. A stack or network without
+ * constants is told once on `warnings` (may be NULL) and priced with the defaults.
+ * PT_SYSTEM when out fails. */
+enum pt_status planner_evaluate(const char *path,
+                                const struct pt_calibration *calibration,
                                 const char *profile_dir, FILE *out, FILE *warnings,
                                 struct pt_error *err);
 
@@ -27,8 +29,9 @@ size_t planner_runs_count(const struct planner_runs *runs);
 const char *planner_runs_text(const struct planner_runs *runs, size_t row,
                               const char *column);
 
-/* One row: what was given, without the constants (setup.stack.key, device.key and network.key say
- * which apply). The split is owned by the caller and reused from row to row. */
+/* One row: what was given, without the constants (setup.stack.key, device.key and
+ * network.key say which apply). The split is owned by the caller and reused from row to
+ * row. */
 struct planner_run {
     const char *id;
     struct pt_setup setup;
@@ -39,7 +42,8 @@ struct planner_run {
 enum pt_status planner_runs_row(struct planner_runs *runs, size_t row,
                                 struct planner_run *run, struct pt_error *err);
 /* Looks the constants up; known[scope] tells whether each key has some (may be NULL). */
-void planner_run_calibrate(struct planner_run *run, const struct pt_calibration *calibration,
+void planner_run_calibrate(struct planner_run *run,
+                           const struct pt_calibration *calibration,
                            bool known[PT_N_SCOPES]);
 
 #endif

@@ -69,7 +69,8 @@ static const char *const column_names[] = {
 #undef X
 };
 
-/* Published runs whose `stack` names the family of a fork with other kernels and other states. */
+/* Published runs whose `stack` names the family of a fork with other kernels and other
+ * states. */
 static const struct {
     const char *group, *stack, *profile;
 } software[] = {
@@ -84,7 +85,8 @@ static const struct {
 static const char *software_of(const char *group, const char *stack)
 {
     for (size_t i = 0; i < sizeof(software) / sizeof(software[0]); i++)
-        if (strcmp(software[i].group, group) == 0 && strcmp(software[i].stack, stack) == 0)
+        if (strcmp(software[i].group, group) == 0 &&
+            strcmp(software[i].stack, stack) == 0)
             return software[i].profile;
     return stack;
 }
@@ -120,11 +122,13 @@ enum pt_status planner_runs_open(const char *path, const char *profile_dir,
         goto out;
     for (int i = 0; i < N_COLUMNS; i++)
         r->column[i] = pt_csv_column(r->csv, column_names[i]);
-    static const enum column needed[] = { COL_id,     COL_gpu, COL_layers,      COL_hidden,
-                                          COL_seq_len, COL_micro_batch, COL_global_batch };
+    static const enum column needed[] = { COL_id,          COL_gpu,     COL_layers,
+                                          COL_hidden,      COL_seq_len, COL_micro_batch,
+                                          COL_global_batch };
     for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
         if (r->column[needed[i]] < 0) {
-            st = pt_fail(err, PT_INPUT, path, 0, "no column '%s'", column_names[needed[i]]);
+            st = pt_fail(err, PT_INPUT, path, 0, "no column '%s'",
+                         column_names[needed[i]]);
             goto out;
         }
     if (strlen(profile_dir) >= sizeof(r->profile_dir)) {
@@ -173,8 +177,9 @@ static enum pt_status whole(const struct planner_runs *r, size_t row, enum colum
     if (pt_csv_number(r->csv, row, r->column[c], missing, &v, err) != PT_OK)
         return PT_INPUT;
     if (!(v >= 0.0 && v <= high) || v != floor(v))
-        return pt_fail(err, PT_INPUT, "", 0, "%s is %g: not a whole number within [0, %g]",
-                       column_names[c], v, high);
+        return pt_fail(err, PT_INPUT, "", 0,
+                       "%s is %g: not a whole number within [0, %g]", column_names[c], v,
+                       high);
     *value = (uint32_t)v;
     return PT_OK;
 }
@@ -290,7 +295,8 @@ static enum pt_status read_model(struct planner_runs *r, size_t row, struct pt_m
 }
 
 /* The spellings of the published tables. */
-static enum pt_status precision_of(const char *t, enum pt_precision *p, struct pt_error *err)
+static enum pt_status precision_of(const char *t, enum pt_precision *p,
+                                   struct pt_error *err)
 {
     if (strstr(t, "fp4") != NULL)
         *p = PT_NVFP4;
@@ -323,7 +329,8 @@ static enum pt_status read_job(struct planner_runs *r, size_t row, struct pt_job
         return st;
     j->optimizer = PT_OPT_ADAM;
     pt_dtypes_default(j->precision, j->optimizer, &j->dtypes);
-    j->attention = strcmp(attention, "eager") == 0 ? PT_ATTENTION_EAGER : PT_ATTENTION_FLASH;
+    j->attention =
+        strcmp(attention, "eager") == 0 ? PT_ATTENTION_EAGER : PT_ATTENTION_FLASH;
     j->dropout = flag(r, row, COL_dropout);
     j->fused_grad_accumulation = flag(r, row, COL_fused_grad_accumulation);
     j->fused_cross_entropy = flag(r, row, COL_fused_cross_entropy);
@@ -331,7 +338,8 @@ static enum pt_status read_job(struct planner_runs *r, size_t row, struct pt_job
     return PT_OK;
 }
 
-static enum pt_status recompute_of(const char *t, enum pt_recompute *rc, struct pt_error *err)
+static enum pt_status recompute_of(const char *t, enum pt_recompute *rc,
+                                   struct pt_error *err)
 {
     static const struct {
         const char *text;
@@ -351,7 +359,8 @@ static enum pt_status recompute_of(const char *t, enum pt_recompute *rc, struct 
     return pt_recompute_parse(t, rc, err);
 }
 
-static enum pt_status schedule_of(const char *t, struct pt_layout *l, struct pt_error *err)
+static enum pt_status schedule_of(const char *t, struct pt_layout *l,
+                                  struct pt_error *err)
 {
     if (l->pp == 1)
         l->schedule = PT_SCHEDULE_NONE;
@@ -411,7 +420,8 @@ static enum pt_status read_layout(struct planner_runs *r, size_t row, struct pt_
     return schedule_of(text(r, row, COL_schedule), l, err);
 }
 
-/* "4;4;3": layers per stage; a stage's chunks share them, the first ones taking what is left. */
+/* "4;4;3": layers per stage; a stage's chunks share them, the first ones taking what is
+ * left. */
 static enum pt_status read_split(const char *t, const struct pt_model *m,
                                  const struct pt_layout *l, struct pt_split *split,
                                  struct pt_error *err)
@@ -424,8 +434,8 @@ static enum pt_status read_split(const char *t, const struct pt_model *m,
         unsigned long n = strtoul(p, &end, 10);
 
         if (end == p || n > PT_MAX_LAYERS)
-            return pt_fail(err, PT_INPUT, "", 0, "stage_layers '%s' names no layers for stage %u",
-                           t, s);
+            return pt_fail(err, PT_INPUT, "", 0,
+                           "stage_layers '%s' names no layers for stage %u", t, s);
         for (uint32_t c = 0; c < l->vpp; c++) {
             struct pt_chunk *chunk = &split->chunk[c * l->pp + s];
             uint32_t mine = (uint32_t)n / l->vpp + (c < n % l->vpp ? 1 : 0);
@@ -443,13 +453,13 @@ static enum pt_status read_split(const char *t, const struct pt_model *m,
     }
     if (*p != '\0' || total != m->layers)
         return pt_fail(err, PT_INPUT, "", 0,
-                       "stage_layers '%s': %u layers over %u stages, the model has %u", t, total,
-                       l->pp, m->layers);
+                       "stage_layers '%s': %u layers over %u stages, the model has %u", t,
+                       total, l->pp, m->layers);
     return PT_OK;
 }
 
-static enum pt_status make_split(struct planner_runs *r, size_t row, struct planner_run *run,
-                                 struct pt_error *err)
+static enum pt_status make_split(struct planner_runs *r, size_t row,
+                                 struct planner_run *run, struct pt_error *err)
 {
     const struct pt_layout *l = &run->layout;
     const char *stages = text(r, row, COL_stage_layers);
@@ -494,7 +504,8 @@ enum pt_status planner_runs_row(struct planner_runs *runs, size_t row,
     return PT_OK;
 }
 
-void planner_run_calibrate(struct planner_run *run, const struct pt_calibration *calibration,
+void planner_run_calibrate(struct planner_run *run,
+                           const struct pt_calibration *calibration,
                            bool known[PT_N_SCOPES])
 {
     struct pt_setup *s = &run->setup;

@@ -12,6 +12,11 @@ for file in $(sources); do
             complain "$file: has no include guard"
         fi
         ;;
+    *.c)
+        # It holds the feature macros, which must come before the first system header.
+        [ "$(grep -m 1 '^#include' "$file")" = '#include "config.h"' ] ||
+            complain "$file: its first include is not config.h"
+        ;;
     esac
 done
 

@@ -6,3 +6,4 @@ lint_tests += %reldir%/includes.sh
 lint_tests += %reldir%/libraries.sh
 lint_tests += %reldir%/shell.sh
 lint_tests += %reldir%/spelling.sh
+lint_tests += %reldir%/format.sh

@@ -3,8 +3,8 @@
  * write    profiles/stacks.csv with constants fitted on all rows, to standard output
  * figures  the four figures that a reader should see side by side, and errors by group
  * groups   errors of the shipped constants by group
- * check    fails when the shipped constants, or constants fitted on one half and scored on the
- *          other, are worse than what is stated below */
+ * check    fails when the shipped constants, or constants fitted on one half and scored
+ * on the other, are worse than what is stated below */
 #include "config.h"
 
 #include <math.h>
@@ -14,8 +14,12 @@
 #include "tests/validate/fit.h"
 
 /* What `check` allows: about a tenth above what was reached. */
-static const struct fit_figures shipped_limit = { 415, 0.025, 0.014, 0.058, { 0.018, 0.025 } };
-static const struct fit_figures half_limit = { 415, 0.036, 0.023, 0.083, { 0.028, 0.055 } };
+static const struct fit_figures shipped_limit = {
+    415, 0.025, 0.014, 0.058, { 0.018, 0.025 }
+};
+static const struct fit_figures half_limit = {
+    415, 0.036, 0.023, 0.083, { 0.028, 0.055 }
+};
 
 static int by_value(const void *a, const void *b)
 {
@@ -49,7 +53,9 @@ void fit_figures(const struct fit *f, FILE *groups, struct fit_figures *out)
         out->macro[tier - 1] += sum;
         count[tier - 1] += 1.0;
         if (groups != NULL)
-            fprintf(groups, "  tier %u %-16s %4.0f rows: mean %6.2f%%, worst %6.2f%%, bias %+6.2f%%\n",
+            fprintf(groups,
+                    "  tier %u %-16s %4.0f rows: mean %6.2f%%, worst %6.2f%%, bias "
+                    "%+6.2f%%\n",
                     tier, f->group[g], n, 100.0 * sum, 100.0 * worst, 100.0 * bias);
     }
     for (int t = 0; t < 2; t++)
@@ -71,7 +77,8 @@ static void put_figures(const char *what, const struct fit_figures *x)
            100.0 * x->macro[0], 100.0 * x->macro[1]);
 }
 
-/* Rows alternate between the halves inside their group, so that both hold every cluster. */
+/* Rows alternate between the halves inside their group, so that both hold every cluster.
+ */
 static unsigned half_of(const struct fit *f, size_t row)
 {
     unsigned before = 0;
@@ -83,17 +90,18 @@ static unsigned half_of(const struct fit *f, size_t row)
 
 enum held { HELD_HALF, HELD_GROUP };
 
-/* Fits without each part, and leaves in log_error what the parts said of the rows held. */
+/* Fits without each part, and leaves in log_error what the parts said of the rows held.
+ */
 static enum pt_status cross_validate(struct fit *f, enum held how, struct pt_error *err)
 {
     size_t parts = how == HELD_HALF ? 2 : f->n_groups;
     double *said = calloc(f->n_rows + 1, sizeof(*said));
-    enum pt_status st = said != NULL ? PT_OK : pt_fail(err, PT_SYSTEM, "", 0, "out of memory");
+    enum pt_status st =
+        said != NULL ? PT_OK : pt_fail(err, PT_SYSTEM, "", 0, "out of memory");
 
     for (size_t part = 0; part < parts && st == PT_OK; part++) {
         for (size_t i = 0; i < f->n_rows; i++)
-            f->row[i].held =
-                (how == HELD_HALF ? half_of(f, i) : f->row[i].group) == part;
+            f->row[i].held = (how == HELD_HALF ? half_of(f, i) : f->row[i].group) == part;
         fit_reset(f);
         st = fit_minimise(f, err);
         fit_evaluate(f);
@@ -109,8 +117,8 @@ static enum pt_status cross_validate(struct fit *f, enum held how, struct pt_err
     return st;
 }
 
-/* The datasheet's predictions times one factor per (stack, device), the median over the other
- * half of the rows. */
+/* The datasheet's predictions times one factor per (stack, device), the median over the
+ * other half of the rows. */
 static void one_scale(struct fit *f)
 {
     double *raw = calloc(2 * f->n_rows + 1, sizeof(*raw)), *ratio = raw + f->n_rows;
@@ -159,11 +167,12 @@ static enum pt_status figures(struct fit *f, struct pt_error *err)
     return PT_OK;
 }
 
-static bool within(const char *what, const struct fit_figures *x, const struct fit_figures *limit)
+static bool within(const char *what, const struct fit_figures *x,
+                   const struct fit_figures *limit)
 {
-    bool good = x->rows == limit->rows && x->mean <= limit->mean && x->median <= limit->median &&
-                x->p90 <= limit->p90 && x->macro[0] <= limit->macro[0] &&
-                x->macro[1] <= limit->macro[1];
+    bool good = x->rows == limit->rows && x->mean <= limit->mean &&
+                x->median <= limit->median && x->p90 <= limit->p90 &&
+                x->macro[0] <= limit->macro[0] && x->macro[1] <= limit->macro[1];
 
     put_figures(what, x);
     if (!good)
@@ -171,7 +180,8 @@ static bool within(const char *what, const struct fit_figures *x, const struct f
     return good;
 }
 
-static enum pt_status check(struct fit *shipped, struct fit *f, bool *good, struct pt_error *err)
+static enum pt_status check(struct fit *shipped, struct fit *f, bool *good,
+                            struct pt_error *err)
 {
     struct fit_figures x;
     enum pt_status st;
@@ -213,8 +223,8 @@ int main(int argc, char **argv)
     } else if (st == PT_OK && strcmp(argv[3], "check") == 0) {
         st = check(&shipped, &f, &good, &err);
     } else if (st == PT_OK) {
-        st = pt_fail(&err, PT_USAGE, "", 0, "mode '%s' is none of write, figures, groups, check",
-                     argv[3]);
+        st = pt_fail(&err, PT_USAGE, "", 0,
+                     "mode '%s' is none of write, figures, groups, check", argv[3]);
     }
     fit_close(&f);
     fit_close(&shipped);

@@ -13,9 +13,9 @@ struct fit_row {
     struct planner_run run;
     double measured_s;
     unsigned group, tier;
-    bool held;                /* not seen by the fit */
-    size_t key[PT_N_SCOPES];  /* index of its stack, device and network */
-    double log_error;         /* log(predicted / measured) */
+    bool held;               /* not seen by the fit */
+    size_t key[PT_N_SCOPES]; /* index of its stack, device and network */
+    double log_error;        /* log(predicted / measured) */
 };
 
 /* One unknown: a constant of one key, or of all keys when physics shares it. Its value is

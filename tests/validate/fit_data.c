@@ -22,7 +22,8 @@ bool fit_concerns(const struct fit_param *p, const struct fit_row *r)
     return p->key == SIZE_MAX || r->key[p->scope] == p->key;
 }
 
-static size_t key_index(const struct pt_calibration *c, enum pt_scope scope, const char *key)
+static size_t key_index(const struct pt_calibration *c, enum pt_scope scope,
+                        const char *key)
 {
     size_t n = pt_calibration_keys(c, scope), i = 0;
 
@@ -169,7 +170,8 @@ void fit_close(struct fit *f)
     pt_calibration_free(f->calibration);
 }
 
-/* The file again, with the fitted values of this fit; rows that are not fitted as they were. */
+/* The file again, with the fitted values of this fit; rows that are not fitted as they
+ * were. */
 static void write_row(const struct fit *f, const char *field[7], FILE *out)
 {
     char value[32], how[64];

@@ -1,7 +1,7 @@
-/* Which constants are fitted, and how far the runs may pull one from its datasheet value: the
- * standard deviation of its logarithm or, where it may be zero, of its value. Chosen once, by the
- * error of held-out thirds and fifths of the rows. A constant that is not listed is a fact of
- * the software. Shared: one value for all keys of its scope. */
+/* Which constants are fitted, and how far the runs may pull one from its datasheet value:
+ * the standard deviation of its logarithm or, where it may be zero, of its value. Chosen
+ * once, by the error of held-out thirds and fifths of the rows. A constant that is not
+ * listed is a fact of the software. Shared: one value for all keys of its scope. */
 #ifndef VALIDATE_FIT_PRIORS_H
 #define VALIDATE_FIT_PRIORS_H
 

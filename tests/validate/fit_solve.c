@@ -1,9 +1,10 @@
 /* Minimises  sum_rows w rho(log(predicted / measured)) + prior sum_params (u / sigma)^2
  *
- * rho(e) = d^2 (sqrt(1 + (e / d)^2) - 1), the pseudo-Huber loss: measured runs hold outliers. A row
- * weighs 1 / sqrt(rows of its group), between equal rows and equal groups. Damped Gauss-Newton with
- * reweighting (Levenberg 1944, Marquardt 1963), steps kept inside the bounds. No randomness and no
- * clock: the same rows give the same constants. */
+ * rho(e) = d^2 (sqrt(1 + (e / d)^2) - 1), the pseudo-Huber loss: measured runs hold
+ * outliers. A row weighs 1 / sqrt(rows of its group), between equal rows and equal
+ * groups. Damped Gauss-Newton with reweighting (Levenberg 1944, Marquardt 1963), steps
+ * kept inside the bounds. No randomness and no clock: the same rows give the same
+ * constants. */
 #include "config.h"
 
 #include <math.h>
@@ -12,10 +13,10 @@
 
 #include "tests/validate/fit.h"
 
-#define DELTA 0.03          /* of log error: where the loss turns linear */
-#define PRIOR 3e-5
+#define DELTA      0.03 /* of log error: where the loss turns linear */
+#define PRIOR      3e-5
 #define ITERATIONS 60
-#define MAX_STEP 0.5
+#define MAX_STEP   0.5
 
 static void apply(struct fit *f, const struct fit_param *p)
 {
@@ -169,9 +170,10 @@ static void normal_equations(struct fit *f, const double *jac, double *a, double
     }
 }
 
-/* One step that lowers the loss, with as much damping as that takes; false when none does. */
-static bool improve(struct fit *f, double *loss, double *damp, const double *a, const double *b,
-                    double *work)
+/* One step that lowers the loss, with as much damping as that takes; false when none
+ * does. */
+static bool improve(struct fit *f, double *loss, double *damp, const double *a,
+                    const double *b, double *work)
 {
     size_t n = f->n_params;
     double *m = work, *x = work + n * n, *old = x + n;

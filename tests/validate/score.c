@@ -1,9 +1,10 @@
 /* score RUNS.csv PREDICTIONS.csv: errors of what ptplan --evaluate predicts, by group.
  *
- * Scored are rows whose time_tier is 1 or 2 (step time) and whose mem_tier is 1 (memory, against
- * the figure and unit that the row names); a scored row without a number counts as 100%. MACRO is
- * the mean of the groups' means. Choice of layout: over workloads with three or more measured
- * layouts, what throughput the predicted best one loses, and the rank correlation (Spearman). */
+ * Scored are rows whose time_tier is 1 or 2 (step time) and whose mem_tier is 1 (memory,
+ * against the figure and unit that the row names); a scored row without a number counts
+ * as 100%. MACRO is the mean of the groups' means. Choice of layout: over workloads with
+ * three or more measured layouts, what throughput the predicted best one loses, and the
+ * rank correlation (Spearman). */
 #include "config.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@
 
 #include "libpt/csv.h"
 
-#define MAX_GROUPS 64
+#define MAX_GROUPS  64
 #define MAX_LAYOUTS 256
 
 struct group {
@@ -108,8 +109,8 @@ static void put_table(struct table *t)
     size_t n = 0;
 
     qsort(t->group, t->n, sizeof(t->group[0]), by_name);
-    printf("%-18s%5s%9s%9s%9s%9s%9s\n", t->title, "n", "mean%", "median%", "p90%", "worst%",
-           "bias%");
+    printf("%-18s%5s%9s%9s%9s%9s%9s\n", t->title, "n", "mean%", "median%", "p90%",
+           "worst%", "bias%");
     for (size_t g = 0; g < t->n; g++) {
         double *grown = realloc(all, (n + t->group[g].n) * sizeof(*all));
 
@@ -118,7 +119,8 @@ static void put_table(struct table *t)
         all = grown;
         memcpy(all + n, t->group[g].error, t->group[g].n * sizeof(*all));
         n += t->group[g].n;
-        macro += put_line(t->group[g].name, t->group[g].error, t->group[g].n) / (double)t->n;
+        macro +=
+            put_line(t->group[g].name, t->group[g].error, t->group[g].n) / (double)t->n;
         free(t->group[g].error);
     }
     put_line("ALL", all, n);
@@ -127,8 +129,8 @@ static void put_table(struct table *t)
     free(all);
 }
 
-static void join(const struct pt_csv *runs, size_t row, const char *const *columns, char *out,
-                 size_t size)
+static void join(const struct pt_csv *runs, size_t row, const char *const *columns,
+                 char *out, size_t size)
 {
     size_t len = 0;
 
@@ -138,18 +140,20 @@ static void join(const struct pt_csv *runs, size_t row, const char *const *colum
 }
 
 /* The last measurement of a layout counts, as in a dictionary. */
-static void add_layout(struct set *sets, size_t *n_sets, size_t max, const struct pt_csv *runs,
-                       size_t row, double measured, double predicted)
+static void add_layout(struct set *sets, size_t *n_sets, size_t max,
+                       const struct pt_csv *runs, size_t row, double measured,
+                       double predicted)
 {
-    static const char *const workload[] = { "group", "model_name", "layers", "hidden",
+    static const char *const workload[] = { "group", "model_name", "layers",  "hidden",
                                             "heads", "vocab",      "seq_len", "gpu",
                                             "gpus",  "precision",  NULL };
-    static const char *const layout[] = { "tp", "pp",   "vpp",       "dp",
-                                          "cp", "ep",   "sp",        "zero",
-                                          "recompute", "schedule", "micro_batch",
-                                          "global_batch", NULL };
+    static const char *const layout[] = {
+        "tp",   "pp",        "vpp",      "dp",          "cp",           "ep", "sp",
+        "zero", "recompute", "schedule", "micro_batch", "global_batch", NULL
+    };
     char key[512], how[192];
-    double tokens = number(get(runs, row, "global_batch")) * number(get(runs, row, "seq_len"));
+    double tokens =
+        number(get(runs, row, "global_batch")) * number(get(runs, row, "seq_len"));
     size_t i = 0, j = 0;
 
     join(runs, row, workload, key, sizeof(key));
@@ -214,15 +218,16 @@ static void put_choice(const struct set *sets, size_t n_sets)
         top += regret < 0.01;
     }
     if (counted > 0)
-        printf("choice of layout: %zu workloads, rank correlation %.2f, best chosen (ties of 1%%) "
+        printf("choice of layout: %zu workloads, rank correlation %.2f, best chosen "
+               "(ties of 1%%) "
                "%.0f%%, throughput lost %.2f%% mean, %.1f%% worst\n",
                counted, rho / (double)counted, 100.0 * (double)top / (double)counted,
                100.0 * lost / (double)counted, 100.0 * worst);
 }
 
 /* The last row of an id, or the number of rows. */
-static size_t find_prediction(const struct pt_csv *predictions, int column, const char *id,
-                              size_t hint)
+static size_t find_prediction(const struct pt_csv *predictions, int column,
+                              const char *id, size_t hint)
 {
     size_t n = pt_csv_rows(predictions);
 
@@ -239,7 +244,8 @@ struct verdicts {
 };
 
 static int add_memory(struct table *memory, struct verdicts *v, const struct pt_csv *runs,
-                      size_t row, const struct pt_csv *predictions, size_t p, const char *status)
+                      size_t row, const struct pt_csv *predictions, size_t p,
+                      const char *status)
 {
     const char *peak = get(runs, row, "peak_mem");
     char column[64];
@@ -258,7 +264,8 @@ static int add_memory(struct table *memory, struct verdicts *v, const struct pt_
     said = status[0] == '\0' ? (double)NAN : number(get(predictions, p, column));
     v->fitted++;
     v->fitted_missed += strcmp(status, "ok") != 0;
-    return add_error(memory, get(runs, row, "group"), said > 0.0 ? said / gib - 1.0 : -1.0);
+    return add_error(memory, get(runs, row, "group"),
+                     said > 0.0 ? said / gib - 1.0 : -1.0);
 }
 
 static int score(const struct pt_csv *runs, const struct pt_csv *predictions)
@@ -281,7 +288,8 @@ static int score(const struct pt_csv *runs, const struct pt_csv *predictions)
             status = "";
         if (strcmp(time_tier, "1") == 0 || strcmp(time_tier, "2") == 0) {
             double t = number(get(runs, i, "step_time_s"));
-            double q = status[0] == '\0' ? (double)NAN : number(get(predictions, p, "step_time_s"));
+            double q = status[0] == '\0' ? (double)NAN
+                                         : number(get(predictions, p, "step_time_s"));
 
             missing += isnan(q) ? 1 : 0;
             bad |= add_error(&tier[time_tier[0] - '1'], get(runs, i, "group"),
@@ -294,7 +302,8 @@ static int score(const struct pt_csv *runs, const struct pt_csv *predictions)
     put_table(&tier[1]);
     put_table(&memory);
     put_choice(sets, n_sets);
-    printf("verdicts: %zu of %zu out-of-memory runs said to fit; %zu of %zu runs that fitted "
+    printf("verdicts: %zu of %zu out-of-memory runs said to fit; %zu of %zu runs that "
+           "fitted "
            "said not to\nscored runs without a prediction: %zu\n",
            v.oom_missed, v.oom, v.fitted_missed, v.fitted, missing);
     free(sets);
