@@ -125,20 +125,6 @@ static void hint_offload(const struct planner_request *r, const struct pt_plan *
     planner_result_fini(&result);
 }
 
-/* The model of memory is within a few percent of what was measured, not within none. */
-static void hint_memory(const struct pt_plan *best, struct planner_notes *hints)
-{
-    double limit = best->memory.limit_bytes;
-
-    if (best->setup.cluster.mem_limit_bytes <= 0 &&
-        best->memory.device_bytes > 0.97 * limit)
-        planner_note(
-            hints,
-            "the fullest card is within %.1f%% of its limit; --mem %.0fG leaves 5%% "
-            "for what predictions miss",
-            100 * (1 - best->memory.device_bytes / limit), floor(0.95 * limit / PT_GIB));
-}
-
 /* Few micro-batches for many stages are allowed; what sets them is named. */
 static void hint_bubble(const struct pt_plan *best, struct planner_notes *hints)
 {
@@ -169,7 +155,6 @@ static enum pt_status outputs(const struct planner_request *r,
     enum pt_status st = PT_OK;
 
     if (r->format == PLANNER_TEXT) {
-        hint_memory(&result->plan[0], &hints);
         hint_bubble(&result->plan[0], &hints);
         hint_offload(r, &result->plan[0], &hints);
     }

@@ -118,6 +118,7 @@ static void stage_row(FILE *f, const struct pt_plan *plan, uint32_t s)
 
 static void stage_table(FILE *f, const struct pt_plan *plan)
 {
+    char limit[64] = "limit";
     uint32_t skipped = 0;
 
     fprintf(f,
@@ -133,7 +134,11 @@ static void stage_table(FILE *f, const struct pt_plan *plan)
         skipped = 0;
         stage_row(f, plan, s);
     }
-    fprintf(f, "%54s %9s %7.1f  limit\n", "", "", gib(plan->memory.limit_bytes));
+    if (plan->setup.stack.mem_margin > 0)
+        snprintf(limit, sizeof(limit),
+                 "limit, with %.0f%% left for what predictions may miss",
+                 100 * plan->setup.stack.mem_margin);
+    fprintf(f, "%64s %7.1f\n", limit, gib(plan->memory.limit_bytes));
 }
 
 /* The verdict is over all phases, so all of them are shown. */
