@@ -17,3 +17,4 @@ cli_tests += %reldir%/ptsim.sh
 EXTRA_DIST += tests/golden/ptsim-schedules.txt tests/golden/ptsim-text.txt
 EXTRA_DIST += tests/golden/ptsim-stages.txt
 cli_tests += %reldir%/man-profiles.sh
+cli_tests += %reldir%/readme.sh
