@@ -6,7 +6,7 @@ tests_validate_fit_LDADD = $(planner_libs)
 tests_validate_score_SOURCES = tests/validate/score.c
 tests_validate_score_LDADD = libpt/libpt.a $(pt_libs)
 
-cli_tests += tests/validate/runs.sh
+cli_tests += tests/validate/runs.sh tests/validate/memory.sh
 EXTRA_DIST += tests/validate/run.sh tests/data/validation/runs.csv \
 	tests/data/validation/layer_timings.csv tests/data/validation/bubble_rates.csv \
 	tests/data/validation/schedules.csv tests/data/validation/memory_theory.csv
