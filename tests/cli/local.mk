@@ -18,3 +18,4 @@ EXTRA_DIST += tests/golden/ptsim-schedules.txt tests/golden/ptsim-text.txt
 EXTRA_DIST += tests/golden/ptsim-stages.txt
 cli_tests += %reldir%/man-profiles.sh
 cli_tests += %reldir%/readme.sh
+cli_tests += %reldir%/explain.sh
