@@ -29,7 +29,7 @@ struct model {
     int *ind, *place; /* the row being written; place[column] in it, 0: not yet */
     double *val;
     int len;
-    double most_slowest_s; /* no stage of a split under the cutoff takes longer */
+    double most_layers; /* of any stage of a split under the cutoff */
 };
 
 static int n_col(const struct model *m, uint32_t unit, int kind)
@@ -193,6 +193,32 @@ static void pipeline_rows(struct model *m)
     }
 }
 
+/* a is never above b, whatever a stage holds. */
+static bool never_above(const struct model *m, const struct pt_stage_row *a,
+                        const struct pt_stage_row *b)
+{
+    double share = m->offload ? 0.0 : m->p->offload_frac;
+
+    for (int i = 0; i < 2; i++)
+        if (a->param_s[i] + share * a->offloaded_s[i] >
+                b->param_s[i] + share * b->offloaded_s[i] ||
+            (m->offload && a->offloaded_s[i] != b->offloaded_s[i]))
+            return false;
+    return a->constant_s <= b->constant_s && a->forward <= b->forward &&
+           a->input <= b->input && a->weight <= b->weight;
+}
+
+/* Whether another row says all that row j does. */
+static bool covered(const struct model *m, const struct pt_stage_row *rows, unsigned n,
+                    unsigned j)
+{
+    for (unsigned k = 0; k < n; k++)
+        if (k != j && never_above(m, &rows[j], &rows[k]) &&
+            (k < j || !never_above(m, &rows[k], &rows[j])))
+            return true;
+    return false;
+}
+
 /* Column >= every row of a stage's reduction or update. */
 static void tail_rows(struct model *m, int col, const struct pt_stage_row *rows,
                       unsigned n_rows, uint32_t s)
@@ -201,6 +227,9 @@ static void tail_rows(struct model *m, int col, const struct pt_stage_row *rows,
 
     for (unsigned j = 0; j < n_rows; j++) {
         const struct pt_stage_row *x = &rows[j];
+
+        if (covered(m, rows, n_rows, j))
+            continue;
         double per_byte = HUGE_VAL, fixed, per_param[2], each[PT_N_LAYER_KINDS];
 
         for (int i = 0; i < 2; i++)
@@ -234,11 +263,55 @@ static void time_rows(struct model *m, uint32_t s)
     term(m, m->slowest, 1.0);
     fixed = stage_terms(m, s, 1.0, 1.0, 1.0);
     row(m, GLP_LO, fixed + form->overhead_s / m->second);
-    term(m, m->widest, 1.0);
-    fixed = stage_terms(m, s, 1.0, 1.0, 0.0);
-    row(m, GLP_LO, fixed);
+    if (m->bound->widest_s > 0.0) {
+        term(m, m->widest, 1.0);
+        fixed = stage_terms(m, s, 1.0, 1.0, 0.0);
+        row(m, GLP_LO, fixed);
+    }
     tail_rows(m, m->reduce, form->reduce, form->n_reduce, s);
     tail_rows(m, m->update, form->update, form->n_update, s);
+}
+
+/* Whether a memory row can bind: with as many layers of the largest kind as the cutoff's
+ * time allows, nothing recomputed beyond what must be, and nothing offloaded that is
+ * free. */
+static bool binds(const struct model *m, uint32_t s, const struct planner_memory_row *x)
+{
+    const struct planner_problem *p = m->p;
+    double offloaded = p->offload_frac * x->offloaded, per = 0.0;
+    double fixed = x->fixed + offloaded * p->stage[s].ends_optimizer_bytes;
+
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+        if (p->layers[k] > 0)
+            per = fmax(per, x->layer[k] + offloaded * p->optimizer_bytes[k] +
+                                (p->recompute_all ? x->recomputed[k] : 0.0));
+    if (p->recompute_all)
+        fixed += x->any_recomputed;
+    return fixed + m->most_layers * per > p->limit_bytes;
+}
+
+/* No more layers than this on any stage, whatever the split under the cutoff. */
+static double most_layers(const struct planner_problem *p, double cutoff_s)
+{
+    double shortest = HUGE_VAL, layers = 0.0;
+    double slowest = (cutoff_s - p->form.fixed_s) / p->form.pipeline[0].slowest;
+
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+        if (p->layers[k] > 0) {
+            shortest = fmin(shortest, p->forward_s[k] + p->input_s[k] + p->weight_s[k]);
+            layers += p->layers[k];
+        }
+    return shortest > 0.0 ? fmin(layers, floor(slowest / shortest)) : layers;
+}
+
+/* Whether recomputing can help anywhere. */
+static bool needs_relief(const struct model *m)
+{
+    for (uint32_t s = 0; s < m->p->layout.pp; s++)
+        for (unsigned j = 0; j < m->p->stage[s].n_rows; j++)
+            if (binds(m, s, &m->p->stage[s].row[j]))
+                return true;
+    return false;
 }
 
 /* Device memory; r <= n; r > 0 needs the working set; o <= the stage's optimizer bytes.
@@ -251,6 +324,9 @@ static void memory_rows(struct model *m, uint32_t s)
 
     for (unsigned j = 0; j < stage->n_rows; j++) {
         const struct planner_memory_row *x = &stage->row[j];
+
+        if (!binds(m, s, x))
+            continue;
         double pinned = m->offload ? 0.0 : p->offload_frac * x->offloaded, fixed;
 
         fixed = x->fixed + pinned * stage->ends_optimizer_bytes +
@@ -384,34 +460,6 @@ static void order_rows(struct model *m)
         term(m, m->dense_done + (int)u, -1.0);
         row(m, GLP_LO, 0.0);
     }
-}
-
-/* Whether any stage may need relief at all: if every row holds with as many layers of the
- * largest kind as the cutoff's time allows, recomputing cannot help. */
-static bool needs_relief(const struct planner_problem *p, double most_slowest_s)
-{
-    double shortest = HUGE_VAL, layers = 0.0;
-
-    for (int k = 0; k < PT_N_LAYER_KINDS; k++)
-        if (p->layers[k] > 0) {
-            shortest = fmin(shortest, p->forward_s[k] + p->input_s[k] + p->weight_s[k]);
-            layers += p->layers[k];
-        }
-    if (shortest > 0.0)
-        layers = fmin(layers, floor(most_slowest_s / shortest));
-    for (uint32_t s = 0; s < p->layout.pp; s++)
-        for (unsigned j = 0; j < p->stage[s].n_rows; j++) {
-            const struct planner_memory_row *x = &p->stage[s].row[j];
-            double offloaded = p->offload_frac * x->offloaded, per = 0.0;
-
-            for (int k = 0; k < PT_N_LAYER_KINDS; k++)
-                if (p->layers[k] > 0)
-                    per = fmax(per, x->layer[k] + offloaded * p->optimizer_bytes[k]);
-            if (x->fixed + offloaded * p->stage[s].ends_optimizer_bytes + layers * per >
-                p->limit_bytes)
-                return true;
-        }
-    return false;
 }
 
 static uint32_t whole(const struct model *m, int col)
@@ -603,10 +651,8 @@ enum pt_status planner_milp(const struct planner_problem *p,
     m.second = bound->slowest_s;
     m.byte = p->limit_bytes;
     m.offload = p->offload;
-    m.most_slowest_s = HUGE_VAL;
-    if (isfinite(cutoff_s))
-        m.most_slowest_s = (cutoff_s - p->form.fixed_s) / p->form.pipeline[0].slowest;
-    m.relief = p->recompute_some && needs_relief(p, m.most_slowest_s);
+    m.most_layers = most_layers(p, cutoff_s);
+    m.relief = p->recompute_some && needs_relief(&m);
     most = 8 + (size_t)m.units.n * (PT_N_LAYER_KINDS + 1) +
            (size_t)p->layout.pp * (PT_N_LAYER_KINDS + 2);
     m.ind = calloc(most, sizeof(*m.ind));

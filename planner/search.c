@@ -31,6 +31,7 @@ struct search {
     struct planner_stats *stats;
     struct planner_closest closest;
     size_t probe_at;
+    uint64_t started; /* layouts with a greedy split */
     double start_s;
     bool enumerated;   /* every layout has been seen */
     double unproved_s; /* least bound of a layout whose MILP was cut */
@@ -96,36 +97,68 @@ static enum pt_status no_memory(struct search *s, const struct pt_layout *layout
     return planner_closest_add(&s->closest, s->setup, s->space, layout, s->err);
 }
 
-static enum pt_status solve(struct search *s)
+static enum pt_status keep(struct search *s)
 {
     struct planner_solver *v = &s->solver;
     struct pt_layout layout = v->problem.layout;
-    enum pt_recompute mode = layout.recompute;
-    enum planner_outcome outcome;
-    enum pt_status st;
 
-    if (s->options->time_limit_s > 0.0)
-        v->time_limit_s = fmax(1e-3, s->options->time_limit_s - (now_s() - s->start_s));
-    st = planner_solver_run(v, cutoff_s(s), &outcome, s->err);
-    if (st != PT_OK)
-        return st;
+    if (!v->found)
+        return PT_OK;
+    normalise(&layout, &v->split);
+    return planner_top_add(&s->top, &layout, &v->problem.layout, &v->split, v->step_s,
+                           s->err);
+}
+
+static enum pt_status conclude(struct search *s, enum planner_outcome outcome)
+{
     switch (outcome) {
     case PLANNER_NO_MEMORY:
-        return no_memory(s, &layout);
-    case PLANNER_UNPROVED:
-        s->unproved_s = fmin(s->unproved_s, v->bound_s);
-        break;
+        return no_memory(s, &s->solver.problem.layout);
     case PLANNER_CUT:
         s->stats->bounded++;
         return PT_OK;
+    case PLANNER_UNPROVED:
+        s->unproved_s = fmin(s->unproved_s, s->solver.bound_s);
+        break;
     case PLANNER_SOLVED:
         break;
     }
     s->stats->solved++;
-    if (!v->found)
-        return PT_OK;
-    normalise(&layout, &v->split);
-    return planner_top_add(&s->top, &layout, mode, &v->split, v->step_s, s->err);
+    return keep(s);
+}
+
+/* Back into the heap with a sharper bound. */
+static enum pt_status put_back(struct search *s, struct planner_candidate *c,
+                               uint8_t level)
+{
+    c->level = level;
+    c->bound_s = s->solver.bound_s;
+    return planner_heap_push(&s->heap, c)
+               ? PT_OK
+               : pt_fail(s->err, PT_SYSTEM, NULL, 0, "out of memory");
+}
+
+/* A greedy split first; the MILP only when the layout comes up again, so that it has the
+ * best of all greedy splits to beat. */
+static enum pt_status solve(struct search *s, struct planner_candidate *c)
+{
+    struct planner_solver *v = &s->solver;
+    double cutoff = cutoff_s(s);
+    enum planner_outcome outcome;
+    enum pt_status st;
+
+    if (c->level < 2) {
+        s->started++;
+        st = planner_solver_start(v, cutoff, &outcome, s->err);
+        if (st != PT_OK || outcome != PLANNER_UNPROVED)
+            return st != PT_OK ? st : conclude(s, outcome);
+        st = keep(s);
+        return st != PT_OK ? st : put_back(s, c, 2);
+    }
+    if (s->options->time_limit_s > 0.0)
+        v->time_limit_s = fmax(1e-3, s->options->time_limit_s - (now_s() - s->start_s));
+    st = planner_solver_run(v, cutoff, &outcome, s->err);
+    return st != PT_OK ? st : conclude(s, outcome);
 }
 
 /* Takes the most promising candidate one step further. */
@@ -140,32 +173,26 @@ static enum pt_status advance(struct search *s)
     st = planner_solver_set(&s->solver, s->setup, s->space, &layout, s->err);
     if (st != PT_OK)
         return st;
-    if (!s->solver.bound.fits) {
+    if (!s->solver.bound.fits)
         return no_memory(s, &layout);
-    }
     if (s->solver.bound.step_s > cutoff_s(s)) {
         s->stats->bounded++;
         return PT_OK;
     }
-    if (c.level == 0 && s->heap.n > 0 &&
-        s->heap.item[0].bound_s < s->solver.bound.step_s) {
-        c.level = 1;
-        c.bound_s = s->solver.bound.step_s;
-        if (!planner_heap_push(&s->heap, &c))
-            return pt_fail(s->err, PT_SYSTEM, NULL, 0, "out of memory");
-        return PT_OK;
-    }
-    return solve(s);
+    if (c.level == 0 && s->heap.n > 0 && s->heap.item[0].bound_s < s->solver.bound.step_s)
+        return put_back(s, &c, 1);
+    return solve(s, &c);
 }
 
-/* Solves the best ones so far, so that fewer candidates need to be kept. */
+/* Splits the best ones so far greedily, so that fewer candidates need to be kept. */
 static enum pt_status probe(struct search *s)
 {
-    uint64_t solved = s->stats->solved;
+    uint64_t started = s->started;
     enum pt_status st = PT_OK;
 
-    while (st == PT_OK && s->heap.n > 0 && s->stats->solved < solved + s->top.most &&
-           s->heap.item[0].bound_s <= cutoff_s(s) && !out_of_time(s))
+    while (st == PT_OK && s->heap.n > 0 && s->heap.item[0].level < 2 &&
+           s->started < started + s->top.most && s->heap.item[0].bound_s <= cutoff_s(s) &&
+           !out_of_time(s))
         st = advance(s);
     s->stats->bounded += planner_heap_prune(&s->heap, cutoff_s(s));
     s->probe_at = 2 * s->heap.n > PROBE_FIRST ? 2 * s->heap.n : PROBE_FIRST;
@@ -232,15 +259,13 @@ static enum pt_status price_even(struct search *s)
 {
     struct planner_entry *best = &s->top.entry[0];
     struct planner_problem *p = &s->solver.problem;
-    struct pt_layout layout = best->layout;
+    struct pt_layout layout = best->solved;
     struct pt_stage_load *load = calloc(layout.pp, sizeof(*load));
     struct pt_split even = { 0 };
     enum pt_status st = pt_split_init(&even, layout.pp, layout.vpp, s->err);
 
     if (st == PT_OK && load == NULL)
         st = pt_fail(s->err, PT_SYSTEM, NULL, 0, "out of memory");
-    if (st == PT_OK && layout.recompute == PT_RECOMPUTE_NONE)
-        layout.recompute = best->mode;
     if (st == PT_OK)
         st = planner_problem_set(p, s->setup, s->space, &layout, s->err);
     if (st == PT_OK) {

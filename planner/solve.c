@@ -120,11 +120,12 @@ static enum pt_status run_milp(struct planner_solver *s, double cutoff_s,
     return PT_OK;
 }
 
-enum pt_status planner_solver_run(struct planner_solver *s, double cutoff_s,
-                                  enum planner_outcome *outcome, struct pt_error *err)
+enum pt_status planner_solver_start(struct planner_solver *s, double cutoff_s,
+                                    enum planner_outcome *outcome, struct pt_error *err)
 {
     enum pt_status st;
 
+    s->found = false;
     if (!s->bound.fits) {
         *outcome = PLANNER_NO_MEMORY;
         return PT_OK;
@@ -137,15 +138,23 @@ enum pt_status planner_solver_run(struct planner_solver *s, double cutoff_s,
     if (st != PT_OK)
         return st;
     s->found = planner_greedy(&s->problem, &s->bound, &s->split, s->load, &s->step_s);
+    *outcome = PLANNER_UNPROVED;
     if (s->problem.forced) {
         s->bound_s = s->found ? s->step_s : s->bound_s;
         *outcome = s->found ? PLANNER_SOLVED : PLANNER_NO_MEMORY;
-        return PT_OK;
-    }
-    if (s->found && s->step_s <= s->bound_s * (1.0 + EXACT) && !s->always_milp) {
+    } else if (s->found && s->step_s <= s->bound_s * (1.0 + EXACT) && !s->always_milp) {
         *outcome = PLANNER_SOLVED;
-        return PT_OK;
     }
+    return PT_OK;
+}
+
+enum pt_status planner_solver_run(struct planner_solver *s, double cutoff_s,
+                                  enum planner_outcome *outcome, struct pt_error *err)
+{
+    enum pt_status st = planner_solver_start(s, cutoff_s, outcome, err);
+
+    if (st != PT_OK || *outcome != PLANNER_UNPROVED)
+        return st;
     return run_milp(s, cutoff_s, outcome, err);
 }
 

@@ -32,6 +32,10 @@ enum pt_status planner_solver_set(struct planner_solver *solver,
                                   const struct pt_setup *setup,
                                   const struct planner_space *space,
                                   const struct pt_layout *layout, struct pt_error *err);
+/* A greedy split of what was set, without the MILP: PLANNER_UNPROVED when it may not be
+ * the best (found tells whether there is one). Failures: PT_SYSTEM. */
+enum pt_status planner_solver_start(struct planner_solver *solver, double cutoff_s,
+                                    enum planner_outcome *outcome, struct pt_error *err);
 /* Solves what was set. Failures: PT_SYSTEM, PT_BUG. */
 enum pt_status planner_solver_run(struct planner_solver *solver, double cutoff_s,
                                   enum planner_outcome *outcome, struct pt_error *err);

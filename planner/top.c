@@ -52,14 +52,34 @@ static bool better(const struct planner_entry *a, const struct planner_entry *b)
     return x != y ? x < y : planner_prefer(&a->layout, &b->layout) < 0;
 }
 
-enum pt_status planner_top_add(struct planner_top *top, const struct pt_layout *layout,
-                               enum pt_recompute mode, const struct pt_split *split,
-                               double step_s, struct pt_error *err)
+/* Removes an earlier split of the same layout; false when it is as good. */
+static bool drop_worse(struct planner_top *top, const struct pt_layout *solved,
+                       double step_s)
 {
-    struct planner_entry e = { .layout = *layout, .mode = mode, .step_s = step_s };
+    for (uint32_t i = 0; i < top->n; i++) {
+        if (planner_prefer(&top->entry[i].solved, solved) != 0)
+            continue;
+        if (top->entry[i].step_s <= step_s)
+            return false;
+        pt_split_fini(&top->entry[i].split);
+        top->n--;
+        memmove(&top->entry[i], &top->entry[i + 1], (top->n - i) * sizeof(*top->entry));
+        return true;
+    }
+    return true;
+}
+
+enum pt_status planner_top_add(struct planner_top *top, const struct pt_layout *layout,
+                               const struct pt_layout *solved,
+                               const struct pt_split *split, double step_s,
+                               struct pt_error *err)
+{
+    struct planner_entry e = { .layout = *layout, .solved = *solved, .step_s = step_s };
     enum pt_status st;
     uint32_t at;
 
+    if (!drop_worse(top, solved, step_s))
+        return PT_OK;
     if (top->n == top->most && !better(&e, &top->entry[top->n - 1]))
         return PT_OK;
     st = planner_split_copy(&e.split, split, err);
