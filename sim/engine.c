@@ -4,122 +4,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/engine.h"
-#include "sim/links.h"
+#include "sim/engine_state.h"
 #include "sim/random.h"
-
-enum event_kind { EV_RANK, EV_GANG, EV_NORM, EV_TIED, EV_FLOW, EV_HOST };
-
-enum state {
-    RUNNING, /* or about to: an event will resume it */
-    AT_PASS, /* waits for its gang */
-    AT_RECV,
-    AT_BARRIER,
-    AT_MEETING, /* NORM, REDUCE_TIED */
-    AT_STREAMS, /* gather after the step, end of the list */
-    DONE
-};
-
-/* Work in order on a stream that is not the compute stream. */
-struct task {
-    struct pt_instr instr;
-    double work_s, asked_s;
-    uint64_t after; /* tasks of the stream before it that must have ended */
-};
-struct stream {
-    struct task *task; /* ring */
-    uint32_t head, n, cap;
-    bool busy;
-    double start_s, free_s; /* of the task that runs; when the last one ended */
-    uint64_t ended;
-};
-enum { COMM, TO_HOST, HOST, TO_DEVICE, N_SIDE };
-static const enum pt_stream side_stream[N_SIDE] = { PT_STREAM_COMM, PT_STREAM_TO_HOST,
-                                                    PT_STREAM_HOST, PT_STREAM_TO_DEVICE };
-
-struct rank {
-    size_t at;
-    enum state state;
-    uint32_t stage, step;
-    double since_s;      /* when the present wait or pass began */
-    double last_pass_s;  /* how long its last weight part or backward took */
-    double free_s;       /* compute stream: an optimizer that runs on */
-    uint64_t issued;     /* side tasks not ended */
-    uint32_t reductions; /* of them, reductions */
-    double held_bytes;
-    struct stream side[N_SIDE];
-};
-
-struct gang {
-    double end_s;
-    uint32_t n;
-};
-
-/* A message under way, or one between channels. */
-struct channel {
-    uint32_t arrived, taken;
-};
-
-struct engine {
-    const struct sim_world *w;
-    const struct pt_schedule *sc;
-    const struct sim_observer *obs;
-    size_t n_obs;
-    struct sim_result *res;
-    struct sim_evq q;
-    struct sim_links *links;
-    struct rank *rank;
-    struct gang *gang;
-    struct channel *channel; /* [rank][gradient][chunk] */
-    uint32_t *tied, *group;  /* arrivals: [index], [stage][dense][chunk] */
-    uint32_t n_ranks, at_norm, done;
-    double step_start_s;
-    uint64_t messages;
-    struct flight *flight; /* messages under way, by tag */
-    uint32_t n_flights, cap_flights, free_flight;
-    bool failed;
-};
-
-struct flight {
-    uint64_t id;
-    double start_s;
-    uint32_t from, to, next;
-    struct pt_instr instr;
-    double bytes;
-};
 
 static const uint32_t no_links[SIM_FLOW_LINKS] = { SIM_NO_LINK, SIM_NO_LINK, SIM_NO_LINK,
                                                    SIM_NO_LINK };
 
-/* Tags of flows: a message's flight, or a rank's side stream. */
-#define TAG_SIDE (1ull << 63)
-
-static void run_rank(struct engine *e, uint32_t r, double now);
-
-static struct channel *channel_of(struct engine *e, uint32_t r, bool gradient,
-                                  uint32_t chunk)
-{
-    return &e->channel[((size_t)r * 2 + gradient) * e->sc->chunks + chunk];
-}
-
-static const struct sim_chunk *chunk_of(const struct engine *e, uint32_t r,
-                                        uint32_t chunk)
-{
-    return &e->w->chunk[(size_t)chunk * e->sc->stages + e->rank[r].stage];
-}
-
-static void push(struct engine *e, double time_s, uint32_t what, uint32_t who)
+void sim_engine_push(struct engine *e, double time_s, uint32_t what, uint32_t who)
 {
     if (!sim_evq_push(&e->q, time_s, what, who, 0))
         e->failed = true;
 }
 
-static void tell_span(struct engine *e, uint32_t r, enum pt_stream stream,
-                      const struct pt_instr *in, double start_s, double end_s)
+void sim_engine_tell_span(struct engine *e, uint32_t r, enum pt_stream stream,
+                          const struct pt_instr *in, double start_s, double end_s)
 {
     for (size_t i = 0; i < e->n_obs; i++)
         if (e->obs[i].span != NULL)
             e->obs[i].span(e->obs[i].ctx, r, stream, in, start_s, end_s);
+}
+
+void sim_engine_transfer(struct engine *e, double now, double work_s, uint32_t out,
+                         uint32_t in, uint64_t tag)
+{
+    const uint32_t link[SIM_FLOW_LINKS] = { out, in, SIM_NO_LINK, SIM_NO_LINK };
+
+    if (!sim_links_start(e->links, now, work_s, e->w->no_sharing ? no_links : link, tag))
+        e->failed = true;
 }
 
 static void tell_memory(struct engine *e, uint32_t r, double now)
@@ -170,14 +81,14 @@ static void begin_pass(struct engine *e, uint32_t r, const struct pt_instr *in,
     k->last_pass_s = t;
     sum->busy_s += t;
     if (e->w->gang == 1) {
-        push(e, start + t, EV_RANK, r);
+        sim_engine_push(e, start + t, EV_RANK, r);
         return;
     }
     struct gang *g = &e->gang[r / e->w->gang];
 
     g->end_s = fmax(g->end_s, start + t);
     if (++g->n == e->w->gang)
-        push(e, g->end_s, EV_GANG, r / e->w->gang);
+        sim_engine_push(e, g->end_s, EV_GANG, r / e->w->gang);
 }
 
 static void end_pass(struct engine *e, uint32_t r, double now)
@@ -187,7 +98,7 @@ static void end_pass(struct engine *e, uint32_t r, double now)
     const struct pt_instr *in = &e->sc->stage[k->stage].instr[k->at];
     const struct sim_chunk *c = chunk_of(e, r, in->chunk);
 
-    tell_span(e, r, PT_STREAM_COMPUTE, in, k->since_s, now);
+    sim_engine_tell_span(e, r, PT_STREAM_COMPUTE, in, k->since_s, now);
     sum->last_s = now;
     if (in->kind == PT_BACKWARD || in->kind == PT_BACKWARD_WEIGHT) {
         sum->held--;
@@ -203,211 +114,6 @@ static void end_pass(struct engine *e, uint32_t r, double now)
     k->state = RUNNING;
 }
 
-/* ---- messages ---- */
-
-static void send(struct engine *e, uint32_t r, const struct pt_instr *in, double now)
-{
-    struct rank *k = &e->rank[r];
-    uint32_t to = in->peer * e->w->per_stage + r % e->w->per_stage, f;
-    unsigned out = e->w->message_net ? SIM_NET_OUT : SIM_FAST_OUT;
-    uint32_t link[SIM_FLOW_LINKS] = { r * SIM_N_LINK_KINDS + out,
-                                      to * SIM_N_LINK_KINDS + out + 1, SIM_NO_LINK,
-                                      SIM_NO_LINK };
-
-    if (e->free_flight != UINT32_MAX) {
-        f = e->free_flight;
-        e->free_flight = e->flight[f].next;
-    } else {
-        if (e->n_flights == e->cap_flights) {
-            uint32_t cap = e->cap_flights ? 2 * e->cap_flights : 64;
-            struct flight *grown = realloc(e->flight, cap * sizeof(*grown));
-
-            if (grown == NULL) {
-                e->failed = true;
-                return;
-            }
-            e->flight = grown;
-            e->cap_flights = cap;
-        }
-        f = e->n_flights++;
-    }
-    e->flight[f] = (struct flight){
-        e->messages++, now, r, to, 0, *in, e->w->stage[k->stage].send_bytes
-    };
-    e->res->rank[r].sent_bytes += e->flight[f].bytes;
-    if (!sim_links_start(e->links, now, e->w->message_s,
-                         e->w->no_sharing ? no_links : link, f))
-        e->failed = true;
-}
-
-static void arrive(struct engine *e, uint32_t f, double now)
-{
-    const struct flight *m = &e->flight[f];
-    bool gradient = m->instr.kind == PT_SEND_GRADIENT;
-    uint32_t piece = pt_schedule_piece(e->sc, e->rank[m->from].stage, m->instr.chunk);
-    uint32_t to = m->to,
-             chunk = pt_schedule_piece_chunk(e->sc, gradient ? piece - 1 : piece + 1);
-    struct rank *k = &e->rank[to];
-    const struct pt_instr *in;
-
-    e->res->rank[to].received_bytes += m->bytes;
-    for (size_t i = 0; i < e->n_obs; i++)
-        if (e->obs[i].message != NULL)
-            e->obs[i].message(e->obs[i].ctx, m->id, m->from, to, &m->instr, m->start_s,
-                              now);
-    e->flight[f].next = e->free_flight;
-    e->free_flight = f;
-    channel_of(e, to, gradient, chunk)->arrived++;
-    in = k->state == AT_RECV ? &e->sc->stage[k->stage].instr[k->at] : NULL;
-    if (in != NULL && in->chunk == chunk && (in->kind == PT_RECV_GRADIENT) == gradient)
-        run_rank(e, to, now);
-}
-
-/* Takes a message that has arrived. It holds up the compute stream for its blocking part,
- * less the time that the rank has waited for it anyway. False: the rank waits. */
-static bool receive(struct engine *e, uint32_t r, const struct pt_instr *in, double now)
-{
-    struct rank *k = &e->rank[r];
-    struct channel *c = channel_of(e, r, in->kind == PT_RECV_GRADIENT, in->chunk);
-    double ready;
-
-    if (k->state != AT_RECV) {
-        k->state = AT_RECV;
-        k->since_s = now;
-    }
-    if (c->arrived == c->taken)
-        return false;
-    c->taken++;
-    ready = fmax(now, k->since_s + e->w->message_block_s);
-    e->res->rank[r].wait_s += now - k->since_s;
-    e->res->rank[r].block_s += ready - now;
-    if (ready > k->since_s)
-        tell_span(e, r, PT_STREAM_COMPUTE, in, k->since_s, ready);
-    k->at++;
-    k->state = RUNNING;
-    if (ready > now) {
-        push(e, ready, EV_RANK, r);
-        return false;
-    }
-    return true;
-}
-
-/* ---- side streams ---- */
-
-static void start_side(struct engine *e, uint32_t r, unsigned s, double now)
-{
-    struct stream *st = &e->rank[r].side[s];
-    const struct task *t = &st->task[st->head];
-    uint32_t base =
-        r * SIM_N_LINK_KINDS + (e->w->reduce_net ? SIM_NET_OUT : SIM_FAST_OUT);
-    uint32_t link[SIM_FLOW_LINKS] = { base, base + 1, SIM_NO_LINK, SIM_NO_LINK };
-
-    if (st->busy || st->n == 0)
-        return;
-    /* The stages of the offload follow each other, shard by shard. */
-    if ((s == HOST || s == TO_DEVICE) && e->rank[r].side[s - 1].ended < t->after)
-        return;
-    st->busy = true;
-    st->start_s = now;
-    if (s == COMM) {
-        if (!sim_links_start(e->links, now, t->work_s, e->w->no_sharing ? no_links : link,
-                             TAG_SIDE | ((uint64_t)r * N_SIDE + s)))
-            e->failed = true;
-    } else {
-        push(e, now + t->work_s, EV_HOST, r * N_SIDE + s);
-    }
-}
-
-static void add_side(struct engine *e, uint32_t r, unsigned s, const struct pt_instr *in,
-                     double work_s, double now)
-{
-    struct stream *st = &e->rank[r].side[s];
-
-    if (st->n == st->cap) {
-        uint32_t cap = st->cap ? 2 * st->cap : 4;
-        struct task *grown = malloc(cap * sizeof(*grown));
-
-        if (grown == NULL) {
-            e->failed = true;
-            return;
-        }
-        for (uint32_t i = 0; i < st->n; i++)
-            grown[i] = st->task[(st->head + i) % st->cap];
-        free(st->task);
-        st->task = grown;
-        st->head = 0;
-        st->cap = cap;
-    }
-    st->task[(st->head + st->n) % st->cap] =
-        (struct task){ *in, work_s, now, st->ended + st->n + 1 };
-    st->n++;
-    e->rank[r].issued++;
-    e->rank[r].reductions += s == COMM;
-    start_side(e, r, s, now);
-}
-
-static void end_side(struct engine *e, uint32_t r, unsigned s, double now)
-{
-    struct rank *k = &e->rank[r];
-    struct stream *st = &k->side[s];
-
-    tell_span(e, r, side_stream[s], &st->task[st->head].instr, st->start_s, now);
-    st->head = (st->head + 1) % st->cap;
-    st->n--;
-    st->busy = false;
-    st->free_s = now;
-    st->ended++;
-    k->issued--;
-    k->reductions -= s == COMM;
-    start_side(e, r, s, now);
-    if (s == TO_HOST || s == HOST)
-        start_side(e, r, s + 1, now);
-    if ((k->state == AT_BARRIER && k->reductions == 0) ||
-        (k->state == AT_STREAMS && k->issued == 0))
-        run_rank(e, r, now);
-}
-
-/* A reduction runs under the chunk's last backward as far as its layers are done and the
- * stream is free: it counts as begun up to that part earlier. */
-static double left_to_reduce(const struct engine *e, uint32_t r, double reduce_s,
-                             double pass_s, double now)
-{
-    const struct stream *st = &e->rank[r].side[COMM];
-    double early = fmin(pass_s, e->w->reduce_hidden_frac * reduce_s);
-
-    if (st->n > 0)
-        return reduce_s;
-    return reduce_s - fmin(early, now - st->free_s);
-}
-
-/* Starts when the whole group is there. */
-static void reduce(struct engine *e, uint32_t r, const struct pt_instr *in, double now)
-{
-    double reduce_s = chunk_of(e, r, in->chunk)->reduce_s,
-           pass_s = e->rank[r].last_pass_s;
-    uint32_t dense = e->w->dense, size = e->w->per_stage / dense, first, *n;
-
-    if (reduce_s <= 0)
-        return;
-    n = &e->group[((size_t)e->rank[r].stage * dense + r % e->w->per_stage % dense) *
-                      e->sc->chunks +
-                  in->chunk];
-    e->rank[r]
-        .reductions++; /* the rank waits at BARRIER even if the group is not there yet */
-    e->rank[r].issued++;
-    if (++*n < size)
-        return;
-    *n = 0;
-    first = r - r % e->w->per_stage + r % e->w->per_stage % dense;
-    for (uint32_t i = 0; i < size; i++) {
-        uint32_t k = first + i * dense;
-
-        e->rank[k].reductions--;
-        e->rank[k].issued--;
-        add_side(e, k, COMM, in, left_to_reduce(e, k, reduce_s, pass_s, now), now);
-    }
-}
-
 /* ---- meetings ---- */
 
 static void at_norm(struct engine *e, uint32_t r, double now)
@@ -415,18 +121,18 @@ static void at_norm(struct engine *e, uint32_t r, double now)
     e->rank[r].state = AT_MEETING;
     e->rank[r].since_s = now;
     if (++e->at_norm == e->n_ranks)
-        push(e, now + e->w->norm_s, EV_NORM, 0);
+        sim_engine_push(e, now + e->w->norm_s, EV_NORM, 0);
 }
 
 static void end_meeting(struct engine *e, uint32_t r, double now)
 {
     struct rank *k = &e->rank[r];
 
-    tell_span(e, r, PT_STREAM_COMM, &e->sc->stage[k->stage].instr[k->at], k->since_s,
-              now);
+    sim_engine_tell_span(e, r, PT_STREAM_COMM, &e->sc->stage[k->stage].instr[k->at],
+                         k->since_s, now);
     k->at++;
     k->state = RUNNING;
-    run_rank(e, r, now);
+    sim_engine_run_rank(e, r, now);
 }
 
 static void at_tied(struct engine *e, uint32_t r, double now)
@@ -437,7 +143,7 @@ static void at_tied(struct engine *e, uint32_t r, double now)
     e->rank[r].since_s = now;
     if (++e->tied[index] == 2) {
         e->tied[index] = 0;
-        push(e, now + e->w->tied_s, EV_TIED, index);
+        sim_engine_push(e, now + e->w->tied_s, EV_TIED, index);
     }
 }
 
@@ -449,10 +155,10 @@ static void optimizer(struct engine *e, uint32_t r, const struct pt_instr *in, d
     struct rank *k = &e->rank[r];
 
     if (in->micro_batch > 0) {
-        add_side(e, r, HOST, in, s->host_s, now);
+        sim_engine_add_side(e, r, HOST, in, s->host_s, now);
         return;
     }
-    tell_span(e, r, PT_STREAM_COMPUTE, in, now, now + s->optimizer_s);
+    sim_engine_tell_span(e, r, PT_STREAM_COMPUTE, in, now, now + s->optimizer_s);
     e->res->rank[r].busy_s += s->optimizer_s;
     k->free_s = now + s->optimizer_s; /* the host goes on meanwhile */
 }
@@ -468,7 +174,7 @@ static bool settled(struct engine *e, uint32_t r, double now)
     }
     if (k->free_s > now) {
         k->state = RUNNING;
-        push(e, k->free_s, EV_RANK, r);
+        sim_engine_push(e, k->free_s, EV_RANK, r);
         return false;
     }
     return true;
@@ -498,7 +204,7 @@ static void end_of_list(struct engine *e, uint32_t r, double now)
         e->res->rank[i].first_s = -1;
         for (uint32_t c = 0; c < 2 * e->sc->chunks; c++)
             e->channel[(size_t)i * 2 * e->sc->chunks + c] = (struct channel){ 0, 0 };
-        push(e, now, EV_RANK, i);
+        sim_engine_push(e, now, EV_RANK, i);
     }
 }
 
@@ -517,19 +223,19 @@ static bool step_rank(struct engine *e, uint32_t r, const struct pt_instr *in, d
         return false;
     case PT_RECV_ACTIVATION:
     case PT_RECV_GRADIENT:
-        return receive(e, r, in, now);
+        return sim_engine_receive(e, r, in, now);
     case PT_SEND_ACTIVATION:
     case PT_SEND_GRADIENT:
-        send(e, r, in, now);
+        sim_engine_send(e, r, in, now);
         break;
     case PT_REDUCE_GRADS:
-        reduce(e, r, in, now);
+        sim_engine_reduce(e, r, in, now);
         break;
     case PT_OFFLOAD_OUT:
-        add_side(e, r, TO_HOST, in, s->out_s, now);
+        sim_engine_add_side(e, r, TO_HOST, in, s->out_s, now);
         break;
     case PT_OFFLOAD_IN:
-        add_side(e, r, TO_DEVICE, in, s->in_s, now);
+        sim_engine_add_side(e, r, TO_DEVICE, in, s->in_s, now);
         break;
     case PT_OPTIMIZER:
         optimizer(e, r, in, now);
@@ -543,7 +249,7 @@ static bool step_rank(struct engine *e, uint32_t r, const struct pt_instr *in, d
         }
         if (k->state == AT_BARRIER) {
             e->res->rank[r].reduce_wait_s += now - k->since_s;
-            tell_span(e, r, PT_STREAM_COMPUTE, in, k->since_s, now);
+            sim_engine_tell_span(e, r, PT_STREAM_COMPUTE, in, k->since_s, now);
         }
         break;
     case PT_NORM:
@@ -564,7 +270,7 @@ static bool step_rank(struct engine *e, uint32_t r, const struct pt_instr *in, d
     return true;
 }
 
-static void run_rank(struct engine *e, uint32_t r, double now)
+void sim_engine_run_rank(struct engine *e, uint32_t r, double now)
 {
     struct rank *k = &e->rank[r];
     const struct pt_program *prog = &e->sc->stage[k->stage];
@@ -584,14 +290,14 @@ static void dispatch(struct engine *e, const struct sim_event *ev)
     case EV_RANK:
         if (e->rank[ev->who].state == AT_PASS)
             end_pass(e, ev->who, ev->time_s);
-        run_rank(e, ev->who, ev->time_s);
+        sim_engine_run_rank(e, ev->who, ev->time_s);
         break;
     case EV_GANG:
         e->gang[ev->who] = (struct gang){ 0, 0 };
         for (uint32_t i = 0; i < e->w->gang; i++)
             end_pass(e, ev->who * e->w->gang + i, ev->time_s);
         for (uint32_t i = 0; i < e->w->gang; i++)
-            run_rank(e, ev->who * e->w->gang + i, ev->time_s);
+            sim_engine_run_rank(e, ev->who * e->w->gang + i, ev->time_s);
         break;
     case EV_NORM:
         e->at_norm = 0;
@@ -603,16 +309,16 @@ static void dispatch(struct engine *e, const struct sim_event *ev)
         end_meeting(e, ev->who + (e->sc->stages - 1) * e->w->per_stage, ev->time_s);
         break;
     case EV_HOST:
-        end_side(e, ev->who / N_SIDE, ev->who % N_SIDE, ev->time_s);
+        sim_engine_end_side(e, ev->who / N_SIDE, ev->who % N_SIDE, ev->time_s);
         break;
     default:
         if (!sim_links_end(e->links, ev, &tag, &e->failed))
             break;
         if (tag & TAG_SIDE)
-            end_side(e, (uint32_t)((tag & ~TAG_SIDE) / N_SIDE),
-                     (unsigned)((tag & ~TAG_SIDE) % N_SIDE), ev->time_s);
+            sim_engine_end_side(e, (uint32_t)((tag & ~TAG_SIDE) / N_SIDE),
+                                (unsigned)((tag & ~TAG_SIDE) % N_SIDE), ev->time_s);
         else
-            arrive(e, (uint32_t)tag, ev->time_s);
+            sim_engine_arrive(e, (uint32_t)tag, ev->time_s);
         break;
     }
 }
@@ -678,7 +384,7 @@ static enum pt_status engine_init(struct engine *e, const struct sim_world *w,
         res->rank[r].first_s = -1;
         res->rank[r].static_bytes = w->stage[e->rank[r].stage].static_bytes;
         tell_memory(e, r, 0);
-        push(e, 0, EV_RANK, r);
+        sim_engine_push(e, 0, EV_RANK, r);
     }
     return make_links(e, err);
 }
