@@ -57,6 +57,20 @@ static void add_communication(const struct pt_layout *l, const struct pt_costs *
     }
 }
 
+/* Share of a group's bytes that leaves the fast domain, with g of its n ranks in each of
+ * K = n/g domains. A hierarchical collective sends (g-1)/g of the buffer inside and
+ * (K-1)/K of its g-th part outside; an all-to-all sends to each of the n-1 others alike.
+ */
+static double outside(uint32_t ranks, uint32_t stride, uint32_t domain, bool all_to_all)
+{
+    double g = fmin(ranks, domain > stride ? domain / stride : 1), k = ranks / g;
+    double in = (g - 1.0) / g, out = (k - 1.0) / (k * g);
+
+    if (k <= 1.0)
+        return 0.0;
+    return all_to_all ? (ranks - g) / (ranks - 1.0) : out / (in + out);
+}
+
 /* Volume of the data-parallel group, and all volumes by the link they cross. */
 static void add_volume(const struct pt_setup *s, const struct pt_layout *l,
                        const struct pt_stage_load *load, struct pt_step *step)
@@ -65,6 +79,7 @@ static void add_volume(const struct pt_setup *s, const struct pt_layout *l,
         s->job.dtypes.grad_comm > 0.0 ? s->job.dtypes.grad_comm : s->job.dtypes.grad;
     double weight = s->job.dtypes.weight, m = pt_micro_batches(&s->job, l);
     uint32_t domain = s->cluster.domain_gpus;
+    double replica, leaving;
 
     for (int e = 0; e < 2; e++) {
         double n = pt_grad_group(l, e == 1), p = load->params[e] * (n - 1.0) / n;
@@ -76,16 +91,30 @@ static void add_volume(const struct pt_setup *s, const struct pt_layout *l,
         else
             step->dp_bytes += m * (grad + (l->zero == 3 ? 2.0 : 1.0) * weight) * p;
     }
-    const double bytes[] = { step->tp_bytes, step->cp_bytes, step->ep_bytes,
-                             step->dp_bytes, step->pp_bytes };
-    const uint32_t span[] = { l->tp, l->tp * l->cp, l->ep, l->tp * l->cp * l->dp,
-                              l->tp * l->cp * l->dp + 1 };
+    const struct {
+        double bytes;
+        uint32_t ranks, stride;
+        bool all_to_all;
+    } dim[] = {
+        { step->tp_bytes, l->tp, 1, false },
+        { step->cp_bytes, l->cp, l->tp, false },
+        { step->ep_bytes, l->ep, 1, true },
+        { step->dp_bytes, l->cp * l->dp, l->tp, false },
+    };
 
-    for (unsigned i = 0; i < 5; i++)
-        if (span[i] > domain)
-            step->inter_bytes += bytes[i];
-        else
-            step->intra_bytes += bytes[i];
+    for (unsigned i = 0; i < sizeof(dim) / sizeof(dim[0]); i++) {
+        double share = outside(dim[i].ranks, dim[i].stride, domain, dim[i].all_to_all);
+
+        step->inter_bytes += share * dim[i].bytes;
+        step->intra_bytes += (1.0 - share) * dim[i].bytes;
+    }
+    /* Stages are replica apart: of the boundaries that fall on a domain, all bytes leave
+     * it. */
+    replica = (double)l->tp * l->cp * l->dp;
+    leaving =
+        l->pp * replica > domain ? fmin(1.0, replica / domain) * step->pp_bytes : 0.0;
+    step->inter_bytes += leaving;
+    step->intra_bytes += step->pp_bytes - leaving;
 }
 
 static void add_rates(const struct pt_setup *s, const struct pt_layout *l, bool causal,

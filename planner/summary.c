@@ -20,14 +20,17 @@ static void verdict(FILE *f, const struct pt_setup *setup, const struct pt_plan 
 {
     const struct pt_memory *m = &plan->memory;
     struct pt_params params;
-    char count[32];
+    char count[32], idle[40] = "";
     uint64_t used =
         (uint64_t)plan->layout.tp * plan->layout.pp * plan->layout.cp * plan->layout.dp;
 
     pt_model_params(&setup->model, &params);
-    fprintf(f, "%s parameters on %llu x %s: %s, %.1f of %.1f GiB per card\n\n",
+    if (used < setup->cluster.gpus)
+        snprintf(idle, sizeof(idle), " (%llu stay idle)",
+                 (unsigned long long)(setup->cluster.gpus - used));
+    fprintf(f, "%s parameters on %llu x %s%s: %s, %.1f of %.1f GiB a card\n\n",
             pt_format_count(count, (double)params.total), (unsigned long long)used,
-            setup->cluster.gpu.name, m->fits ? "it fits" : "IT DOES NOT FIT",
+            setup->cluster.gpu.name, idle, m->fits ? "it fits" : "IT DOES NOT FIT",
             gib(m->device_bytes), gib(m->limit_bytes));
 }
 
