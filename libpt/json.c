@@ -456,9 +456,26 @@ void pt_json_put_bool(struct pt_json *parent, const char *key, bool value)
     add(parent, key, json_boolean(value), false);
 }
 
+/* A file's name may be no UTF-8, which JSON must be: then each byte outside ASCII becomes
+ * '?'. */
+static json_t *to_utf8(const char *value)
+{
+    json_t *text = json_string(value);
+    char *copy;
+
+    if (text != NULL || (copy = strdup(value)) == NULL)
+        return text;
+    for (char *p = copy; *p != '\0'; p++)
+        if ((unsigned char)*p > 0x7e)
+            *p = '?';
+    text = json_string(copy);
+    free(copy);
+    return text;
+}
+
 void pt_json_put_string(struct pt_json *parent, const char *key, const char *value)
 {
-    add(parent, key, json_string(value), false);
+    add(parent, key, to_utf8(value), false);
 }
 
 enum pt_status pt_json_write(const struct pt_json *doc, FILE *f, const char *place,

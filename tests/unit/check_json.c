@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libpt/json.h"
@@ -260,6 +261,28 @@ START_TEST(a_long_path_keeps_its_end)
 }
 END_TEST
 
+START_TEST(bytes_that_are_no_utf8)
+{
+    struct pt_json *doc = pt_json_new_object();
+    struct pt_error err = PT_ERROR_INIT;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+
+    pt_json_put_string(doc, "name", "bad\xff.json");
+    pt_json_put_string(doc, "good",
+                       "gr\xc3\xb6\xc3\x9f"
+                       "e");
+    ck_assert_int_eq(pt_json_write(doc, f, "p", &err), PT_OK);
+    fclose(f);
+    ck_assert_ptr_nonnull(strstr(text, "\"bad?.json\""));
+    ck_assert_ptr_nonnull(strstr(text, "gr\xc3\xb6\xc3\x9f"
+                                       "e"));
+    free(text);
+    pt_json_free(doc);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("json");
@@ -273,6 +296,7 @@ int main(void)
     tcase_add_test(t, what_cannot_be_written_is_not);
     tcase_add_test(t, a_full_disk_is_seen);
     tcase_add_test(t, a_long_path_keeps_its_end);
+    tcase_add_test(t, bytes_that_are_no_utf8);
     suite_add_tcase(s, t);
     return unit_run(s);
 }
