@@ -89,9 +89,10 @@ static void pipeline_rows(const struct pt_layout *l, const struct pt_costs *c,
     }
 }
 
-/* Reduction: the part that cannot overlap, and what the last backward does not cover.
- * Update: the GPU's share or the host's, whichever ends later, then the gathering of
- * parameters. */
+/* Reduction: the part that cannot overlap, and what the last backward does not cover. Update:
+ * the GPU's pass or the host's, whichever ends later, then the gathering of parameters. What is
+ * offloaded does not shorten the GPU's pass: offloading is for room, and a plan with room to
+ * spare does without. */
 static void tail_rows(const struct pt_costs *c, struct pt_form *f)
 {
     double h = c->reduce_hidden_frac;
@@ -105,7 +106,6 @@ static void tail_rows(const struct pt_costs *c, struct pt_form *f)
         r[0].param_s[i] = (1.0 - h) * c->reduce_s_per_param[i];
         r[1].param_s[i] = c->reduce_s_per_param[i];
         u[0].param_s[i] = c->gather_s_per_param[i] + c->optimizer_s_per_param[i];
-        u[0].offloaded_s[i] = -c->optimizer_s_per_param[i];
         u[1].param_s[i] = c->gather_s_per_param[i];
         u[1].offloaded_s[i] =
             c->offload_copy_s_per_param[i] + c->offload_cpu_s_per_param[i];

@@ -11,10 +11,9 @@
 struct line {
     double constant, forward, input, weight, param[2];
 };
-#define MAX_LINES (3 * PT_FORM_ROWS * PT_FORM_ROWS)
 struct lines {
     unsigned n;
-    struct line line[MAX_LINES];
+    struct line line[PT_FORM_ROWS];
 };
 
 static double value(const struct line *l, const struct pt_stage_load *x)
@@ -217,42 +216,21 @@ static void reduce_lines(const struct planner_problem *p, struct lines *lines)
     }
 }
 
-/* share x one row of the update + (1 - share) x another, with what is best offloaded. */
-static struct line blend(const struct planner_problem *p, const struct pt_stage_row *a,
-                         const struct pt_stage_row *b, double share)
-{
-    double rest = 1.0 - share;
-    struct line l = { share * a->constant_s + rest * b->constant_s,
-                      share * a->forward + rest * b->forward,
-                      share * a->input + rest * b->input,
-                      share * a->weight + rest * b->weight,
-                      { 0.0, 0.0 } };
-
-    for (int i = 0; i < 2; i++) {
-        double off = share * a->offloaded_s[i] + rest * b->offloaded_s[i];
-
-        l.param[i] = share * a->param_s[i] + rest * b->param_s[i] +
-                     (p->offload ? fmin(off, 0.0) : p->offload_frac * off);
-    }
-    return l;
-}
-
-/* The largest of the rows is at least any blend of two; blends in which offloading
- * cancels bound it best when it is free. */
+/* What is offloaded counts where it is pinned; free, it is none, or all where that helps.
+ */
 static void update_lines(const struct planner_problem *p, struct lines *lines)
 {
-    const struct pt_stage_row *row = p->form.update;
+    lines->n = p->form.n_update;
+    for (unsigned j = 0; j < lines->n; j++) {
+        const struct pt_stage_row *r = &p->form.update[j];
+        struct line *l = &lines->line[j];
 
-    lines->n = 0;
-    for (unsigned j = 0; j < p->form.n_update; j++) {
-        lines->line[lines->n++] = blend(p, &row[j], &row[j], 1.0);
-        for (unsigned k = j + 1; p->offload && k < p->form.n_update; k++)
-            for (int i = 0; i < 2; i++) {
-                double a = row[j].offloaded_s[i], b = row[k].offloaded_s[i];
-
-                if (a * b < 0.0)
-                    lines->line[lines->n++] = blend(p, &row[j], &row[k], b / (b - a));
-            }
+        *l =
+            (struct line){ r->constant_s, r->forward, r->input, r->weight, { 0.0, 0.0 } };
+        for (int i = 0; i < 2; i++)
+            l->param[i] =
+                r->param_s[i] + (p->offload ? fmin(r->offloaded_s[i], 0.0)
+                                            : p->offload_frac * r->offloaded_s[i]);
     }
 }
 
@@ -282,15 +260,21 @@ static struct pt_stage_load totals(const struct planner_problem *p)
     return t;
 }
 
-/* Whether the hosts hold what every rank needs there, offloading nothing that is not
- * pinned. */
-static bool hosts_hold_ranks(const struct planner_problem *p)
+/* Whether the hosts together hold what every rank needs there and what is offloaded
+ * whatever the split: nothing where that is free. */
+static bool hosts_hold(const struct planner_problem *p)
 {
-    uint64_t world = (uint64_t)p->layout.tp * p->layout.cp * p->layout.dp * p->layout.pp;
-    uint64_t ranks = world < p->host_ranks ? world : p->host_ranks;
+    double per_stage = (double)p->layout.tp * p->layout.cp * p->layout.dp, bytes = 0.0;
+    double world = per_stage * p->layout.pp, hosts = ceil(world / p->host_ranks);
+    double most = p->host_limit_bytes;
 
-    return p->host_limit_bytes <= 0.0 ||
-           (double)ranks * p->host_rank_bytes <= p->host_limit_bytes;
+    for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+        bytes += p->layers[k] * p->optimizer_bytes[k];
+    for (uint32_t s = 0; s < p->layout.pp; s++)
+        bytes += p->stage[s].ends_optimizer_bytes;
+    bytes *= p->offload_frac * p->host_per_byte * per_stage;
+    return most <= 0.0 || (fmin(world, p->host_ranks) * p->host_rank_bytes <= most &&
+                           world * p->host_rank_bytes + bytes <= hosts * most);
 }
 
 /* Whether the stages have the memory for each kind's layers, whatever the time. */
@@ -301,7 +285,7 @@ static bool memory_holds(const struct planner_problem *p)
     for (int k = 0; k < PT_N_LAYER_KINDS; k++)
         if (!holds(p, k, &none, 0.0))
             return false;
-    return hosts_hold_ranks(p);
+    return hosts_hold(p);
 }
 
 /* Whether the pipeline waits for the widest chain at all. */

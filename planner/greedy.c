@@ -37,10 +37,8 @@ void planner_recompute(struct pt_split *split, uint32_t stage,
     }
 }
 
-/* Share of the optimizer to offload so that the stage fits with this load; > 1: it
- * cannot. */
-static double least_offload(const struct planner_problem *p, uint32_t s,
-                            const struct planner_load *load)
+double planner_least_offload(const struct planner_problem *p, uint32_t s,
+                             const struct planner_load *load)
 {
     double frac = 0.0;
 
@@ -95,29 +93,6 @@ static bool recompute_stage(const struct planner_problem *p, uint32_t s, double 
     return true;
 }
 
-/* The share at which the two rows of the update meet, where offloading is free to choose.
- */
-static double fastest_offload(const struct planner_problem *p,
-                              const struct pt_stage_load *load)
-{
-    const struct pt_stage_row *u = p->form.update;
-    double c[2] = { 0 }, m[2] = { 0 };
-
-    if (p->form.n_update != 2)
-        return 0.0;
-    for (int j = 0; j < 2; j++) {
-        c[j] = u[j].constant_s + u[j].forward * load->forward_s +
-               u[j].input * load->input_s + u[j].weight * load->weight_s;
-        for (int i = 0; i < 2; i++) {
-            c[j] += load->params[i] * u[j].param_s[i];
-            m[j] += load->params[i] * u[j].offloaded_s[i];
-        }
-    }
-    if (m[0] >= 0.0 || m[1] - m[0] <= 0.0 || c[0] <= c[1])
-        return 0.0;
-    return fmin((c[0] - c[1]) / (m[1] - m[0]), 1.0);
-}
-
 bool planner_relieve(const struct planner_problem *p, bool offload_first,
                      struct pt_split *split)
 {
@@ -131,11 +106,11 @@ bool planner_relieve(const struct planner_problem *p, bool offload_first,
         else
             memset(load.recomputed, 0, sizeof(load.recomputed));
         if (p->offload && offload_first)
-            frac = fmin(least_offload(p, s, &load), 1.0);
+            frac = fmin(planner_least_offload(p, s, &load), 1.0);
         if (!recompute_stage(p, s, frac, &load)) {
             if (!p->offload)
                 return false;
-            frac = least_offload(p, s, &load);
+            frac = planner_least_offload(p, s, &load);
             if (frac > 1.0)
                 return false;
         } else if (p->offload && !offload_first) {
@@ -145,20 +120,6 @@ bool planner_relieve(const struct planner_problem *p, bool offload_first,
         split->offload_frac[s] = frac;
     }
     return planner_fits(p, split);
-}
-
-/* Where the hosts have room for it, offloads what shortens the update. */
-static void offload_more(const struct planner_problem *p, struct pt_split *split,
-                         struct pt_stage_load *load)
-{
-    pt_stage_loads(p->setup, &p->layout, &p->costs, split, load);
-    for (uint32_t s = 0; s < p->layout.pp; s++) {
-        double before = split->offload_frac[s];
-
-        split->offload_frac[s] = fmax(before, fastest_offload(p, &load[s]));
-        if (!planner_fits(p, split))
-            split->offload_frac[s] = before;
-    }
 }
 
 struct greedy {
@@ -198,8 +159,6 @@ static bool consider(struct greedy *g)
             planner_place(g->p, g->piece, g->split);
         if (!planner_relieve(g->p, first == 0, g->split))
             continue;
-        if (g->p->offload)
-            offload_more(g->p, g->split, g->load);
         step_s = planner_step_s(g->p, g->split, g->load, NULL);
         if (step_s < g->best_s * (1.0 - 1e-12)) {
             g->best_s = step_s;

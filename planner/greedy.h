@@ -16,9 +16,12 @@ void planner_place(const struct planner_problem *problem, const uint32_t *piece,
 /* r recomputed layers of each kind of a stage, over its chunks from the first. */
 void planner_recompute(struct pt_split *split, uint32_t stage,
                        const uint32_t recomputed[PT_N_LAYER_KINDS]);
+/* Share of the optimizer to offload so that the stage fits with this load; > 1: it
+ * cannot. */
+double planner_least_offload(const struct planner_problem *problem, uint32_t stage,
+                             const struct planner_load *load);
 /* The least recomputation and offloading under which each stage fits, offloading first or
- * last; offloads further where that shortens the update. False when something does not
- * fit. */
+ * last. False when something does not fit. */
 bool planner_relieve(const struct planner_problem *problem, bool offload_first,
                      struct pt_split *split);
 

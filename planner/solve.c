@@ -57,23 +57,17 @@ enum pt_status planner_solver_set(struct planner_solver *s, const struct pt_setu
     return PT_OK;
 }
 
-/* Offloaded shares from a tolerance-bound solver, made to fit exactly: a stage that
- * misses its limit by rounding offloads that much more. */
+/* Offloaded shares from a tolerance-bound solver, made exact: no more than each stage
+ * needs, which never takes longer. */
 static bool settle(const struct planner_problem *p, struct pt_split *split)
 {
     for (uint32_t s = 0; p->offload && s < p->layout.pp; s++) {
         struct planner_load load;
-        double frac = split->offload_frac[s], step = 1e-9;
 
         planner_stage_load(p, split, s, &load);
-        for (int try = 0; try < 4; try++, step *= 10.0) {
-            double bytes = planner_stage_bytes(p, s, &load, frac * load.optimizer_bytes);
-
-            if (bytes <= p->limit_bytes)
-                break;
-            frac = fmin(1.0, split->offload_frac[s] + step);
-        }
-        split->offload_frac[s] = frac;
+        split->offload_frac[s] = planner_least_offload(p, s, &load);
+        if (split->offload_frac[s] > 1.0)
+            return false;
     }
     return planner_fits(p, split);
 }

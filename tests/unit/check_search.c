@@ -187,6 +187,15 @@ START_TEST(pinned_offload_is_obeyed)
 }
 END_TEST
 
+START_TEST(nothing_is_offloaded_without_need)
+{
+    space.offload = true;
+    ck_assert_int_eq(planner_search(&setup, &space, &options, &result, &err), PT_OK);
+    for (uint32_t s = 0; s < result.plan[0].split.pp; s++)
+        ck_assert_double_eq(result.plan[0].split.offload_frac[s], 0.0);
+}
+END_TEST
+
 START_TEST(too_small_says_what_is_missing)
 {
     setup.cluster.mem_limit_bytes = 4e9;
@@ -263,6 +272,7 @@ int main(void)
     tcase_add_test(t, slots_count_the_ends);
     tcase_add_test(t, full_alone_recomputes_every_layer);
     tcase_add_test(t, pinned_offload_is_obeyed);
+    tcase_add_test(t, nothing_is_offloaded_without_need);
     tcase_add_test(t, too_small_says_what_is_missing);
     tcase_add_test(t, heap_gives_least_first_and_ties_by_preference);
     tcase_add_test(t, layouts_survive_packing);
