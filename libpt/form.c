@@ -89,10 +89,10 @@ static void pipeline_rows(const struct pt_layout *l, const struct pt_costs *c,
     }
 }
 
-/* Reduction: the part that cannot overlap, and what the last backward does not cover. Update:
- * the GPU's pass or the host's, whichever ends later, then the gathering of parameters. What is
- * offloaded does not shorten the GPU's pass: offloading is for room, and a plan with room to
- * spare does without. */
+/* Reduction: the part that cannot overlap, and what the last backward does not cover.
+ * Update: the GPU's pass or the host's, whichever ends later, then the gathering of
+ * parameters. What is offloaded does not shorten the GPU's pass: offloading is for room,
+ * and a plan with room to spare does without. */
 static void tail_rows(const struct pt_costs *c, struct pt_form *f)
 {
     double h = c->reduce_hidden_frac;
