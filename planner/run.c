@@ -230,6 +230,21 @@ static enum pt_status search(struct planner_request *r, struct planner_result *r
                    why.text, 100 * result->stats.gap);
 }
 
+/* Two things cannot have standard output at once. */
+static enum pt_status check_outputs(const struct planner_request *r, struct pt_error *err)
+{
+    bool plan_there = r->output != NULL && !strcmp(r->output, "-");
+
+    if (r->explain && r->format != PLANNER_TEXT)
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "--explain is text; it cannot go with --format csv or json");
+    if (plan_there && (r->format != PLANNER_TEXT || r->explain || r->search.top > 1))
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "-o - writes the plan to standard output; --format, --explain and "
+                       "--top need a file there, such as -o plan.json");
+    return PT_OK;
+}
+
 enum pt_status planner_run(const struct planner_given *asked, const char *profile_dir,
                            FILE *out, FILE *notes, struct pt_error *err)
 {
@@ -241,6 +256,8 @@ enum pt_status planner_run(const struct planner_given *asked, const char *profil
 
     memset(&result, 0, sizeof(result));
     st = planner_request_init(&request, &given, profile_dir, err);
+    if (st == PT_OK)
+        st = check_outputs(&request, err);
     if (st == PT_OK)
         st = resolve(&given, &request, profile_dir, text, sizeof(text), err);
     if (st == PT_OK) {

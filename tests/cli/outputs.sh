@@ -79,6 +79,13 @@ fails 4 "$ptplan" $case -o "$tmp/no/such/plan.json"
 # shellcheck disable=SC2086
 fails 4 "$ptplan" $case --report "$tmp/no/such/report"
 
+# Two outputs for one place.
+# shellcheck disable=SC2086
+{
+    fails 2 "$ptplan" $case -o - --format csv
+    fails 2 "$ptplan" $case --explain --format json
+}
+
 # Out of time: the best so far, its gap, exit 5.
 st=0
 "$ptplan" --params 1T --gpus 24576 --gpu H100 --global-batch 6144 --time-limit 1ms \
