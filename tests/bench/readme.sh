@@ -14,7 +14,7 @@ indent() { sed 's/^\(.\)/    \1/'; }
 ptplan --params 10B --gpus 16 --mem 80G | indent >"$tmp/summary"
 ptplan --params 24B --gpus 4 --mem 80G 2>&1 | fold -s -w 92 | sed 's/ *$//' | indent >"$tmp/capacity" || true
 "$top/tests/bench/user-case.sh" >"$tmp/tables"
-awk -v dir="$tmp" 'BEGIN { RS = ""; n = split("case-fit case-26 case-next case-bubble rule", name, " ") }
+awk -v dir="$tmp" 'BEGIN { RS = ""; n = split("case-fit case-26 case-beside case-next case-bubble rule", name, " ") }
     NR <= n { print >(dir "/" name[NR]) }' "$tmp/tables"
 awk -v dir="$tmp" '
     /^<!-- end -->$/ { skip = 0 }

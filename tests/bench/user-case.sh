@@ -56,6 +56,19 @@ header "10B on 16 x 80 GB"
     row "the same, optimizer on the host" $ten --gpus 16 --pp 4 --dp 4 --schedule 1f1b --micro-batch 1 --recompute none --global-batch 104 --offload optimizer
     row "8 stages on 8 cards" $ten --gpus 8 --pp 8 --dp 1 --schedule 1f1b --micro-batch 4 --recompute none --global-batch 104
     echo
+    echo "| 8 cards, then 16 | the log | ours | the log | ours, optimizer on the card | ours, on the host |"
+    echo "| --- | --- | --- | --- | --- | --- |"
+    common="--params 10B --mem 80G --schedule 1f1b --recompute none --global-batch 104"
+    figures $common --gpus 8 --pp 8 --dp 1 --micro-batch 4 >"$tmp/a"
+    figures $common --gpus 16 --pp 4 --dp 4 --micro-batch 1 >"$tmp/b"
+    figures $common --gpus 16 --pp 4 --dp 4 --micro-batch 1 --offload optimizer >"$tmp/c"
+    cat "$tmp/a" "$tmp/b" "$tmp/c" | awk '{ step[NR] = $1; gib[NR] = $2; bubble[NR] = $3 }
+        END {
+            printf "| step, s | about 4.2 | %s | 1.9 | %s | %s |\n", step[1], step[2], step[3]
+            printf "| peak, GiB a card | about 78 | %s | 32 | %s | %s |\n", gib[1], gib[2], gib[3]
+            printf "| bubble of ideal, %% (with equal stages) | 27 | %s (26.9) | 11 | %s (11.5) | %s (11.5) |\n", bubble[1], bubble[2], bubble[3]
+        }'
+    echo
     header "the next sizes and machines"
     row "20B, the same 16 cards" --params 20B --mem 80G --gpus 16
     row "10B on 64 cards as tp 4, pp 4, dp 4" $ten --gpus 64 --tp 4 --pp 4 --dp 4
