@@ -34,19 +34,15 @@ static double bus_rate(const struct pt_link *l, enum pt_collective kind, uint32_
 {
     double gather = l->allgather_bytes_per_s > 0.0 ? l->allgather_bytes_per_s
                                                    : l->allreduce_bytes_per_s;
-    double direct = l->p2p_bytes_per_s * (g - 1.0);
+    double rate = gather;
 
-    if (g < 8 && direct > 0.0 && direct < 0.5 * gather)
-        return direct;
-
-    switch (kind) {
-    case PT_ALLREDUCE:
-        return g < 8 ? fmin(gather, l->allreduce_bytes_per_s) : l->allreduce_bytes_per_s;
-    case PT_ALLTOALL:
-        return l->alltoall_bytes_per_s > 0.0 ? l->alltoall_bytes_per_s : gather;
-    default:
-        return gather;
-    }
+    if (kind == PT_ALLREDUCE)
+        rate = g < 8 ? fmin(gather, l->allreduce_bytes_per_s) : l->allreduce_bytes_per_s;
+    else if (kind == PT_ALLTOALL && l->alltoall_bytes_per_s > 0.0)
+        rate = l->alltoall_bytes_per_s;
+    if (g < 8 && l->p2p_bytes_per_s > 0.0)
+        rate = fmin(rate, l->p2p_bytes_per_s * (g - 1.0));
+    return rate;
 }
 
 double pt_collective_s(const struct pt_setup *setup, enum pt_collective kind,

@@ -11,6 +11,7 @@
 #include "config.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "libpt/form.h"
 #include "libpt/ops.h"
@@ -58,7 +59,7 @@ static enum pt_precision wide_precision(const struct pt_job *job)
  * causal mask take twice the mean: with fewer than two blocks each, some of them idle. */
 static double attention_fill(const struct pt_gpu *g, const struct pt_op *op)
 {
-    double rows = peak16(g) > 1.5e15 ? 256.0 : 128.0;
+    double rows = strncmp(g->arch, "Blackwell", 9) == 0 ? 256.0 : 128.0;
     double sms = g->sm_count > 0 ? (double)g->sm_count : 100.0;
     double waves = 0.5 * op->count * ceil(op->m / rows) / sms;
 
@@ -225,12 +226,14 @@ static double grad_comm_bytes(const struct pt_setup *s)
 }
 
 /* Gathering and reduction of sharded parameters around one layer. A layer that is
- * recomputed in full has more to hide them under: *recompute_full_s is less by that. */
-static void add_sharding(const struct pt_setup *s, const struct pt_layout *l,
-                         const double params[2], double forward_s, double backward_s,
-                         double recompute_s, struct pt_time *t, double *recompute_full_s)
+ * recomputed in full has more to hide them under: *recompute_full_s is less by that.
+ * Returns what shows. */
+static double add_sharding(const struct pt_setup *s, const struct pt_layout *l,
+                           const double params[2], double forward_s, double backward_s,
+                           double recompute_s, struct pt_time *t,
+                           double *recompute_full_s)
 {
-    double gather = 0.0, reduce = 0.0, plain, full;
+    double gather = 0.0, reduce = 0.0, before, plain, full;
 
     for (int e = 0; e < 2; e++) {
         uint32_t n = pt_grad_group(l, e == 1), stride = e == 1 ? l->ep : l->tp;
@@ -242,13 +245,15 @@ static void add_sharding(const struct pt_setup *s, const struct pt_layout *l,
         reduce += pt_collective_s(s, PT_REDUCESCATTER, grad_comm_bytes(s) * params[e], n,
                                   stride);
     }
-    t->forward_comm_s += exposed(s, gather, forward_s);
+    before = exposed(s, gather, forward_s);
     if (l->zero == 3)
         reduce += gather;
     plain = exposed(s, reduce, backward_s + recompute_s);
     full = exposed(s, reduce, backward_s + *recompute_full_s);
-    t->input_comm_s += plain;
+    t->forward_comm_s += before;
+    t->weight_s += plain; /* it follows the weight gradient */
     *recompute_full_s += full - plain;
+    return before + plain;
 }
 
 /* Host time to launch a table once: an eager attention core is several kernels. */
@@ -265,7 +270,7 @@ static double launch_floor_s(const struct pt_setup *s, const struct pt_ops *ops)
 static void apply_floor(double floor_s, struct pt_time *t)
 {
     t->forward_s = fmax(t->forward_s, floor_s - t->forward_comm_s);
-    t->input_s = fmax(t->input_s, floor_s - t->input_comm_s - t->weight_s);
+    t->weight_s = fmax(t->weight_s, floor_s - t->input_comm_s - t->input_s);
 }
 
 static void layer_costs(const struct pt_setup *s, const struct pt_layout *l,
@@ -307,9 +312,10 @@ static void layer_costs(const struct pt_setup *s, const struct pt_layout *l,
         break;
     }
     if (l->zero >= 2)
-        add_sharding(s, l, par->layer[kind], t->forward_s + t->forward_comm_s,
-                     t->input_s + t->weight_s + t->input_comm_s, c->recompute_s[kind], t,
-                     &c->recompute_full_s[kind]);
+        c->dp_s[kind] =
+            add_sharding(s, l, par->layer[kind], t->forward_s + t->forward_comm_s,
+                         t->input_s + t->weight_s + t->input_comm_s, c->recompute_s[kind],
+                         t, &c->recompute_full_s[kind]);
 }
 
 static void end_costs(const struct pt_setup *s, const struct pt_layout *l,
@@ -331,7 +337,17 @@ static void end_costs(const struct pt_setup *s, const struct pt_layout *l,
     h->weight_s = sum.weight_s;
     h->forward_comm_s = sum.tp_forward_s;
     h->input_comm_s = sum.tp_input_s;
-    (void)par;
+    if (l->zero >= 2) {
+        const double params[2][2] = { { par->embedding, 0.0 }, { par->head, 0.0 } };
+        struct pt_time *ends[2] = { e, h };
+
+        for (int i = 0; i < 2; i++) {
+            double none = 0.0;
+
+            add_sharding(s, l, params[i], ends[i]->forward_s,
+                         ends[i]->input_s + ends[i]->weight_s, 0.0, ends[i], &none);
+        }
+    }
     if (l->vocab !=
         PT_VOCAB_ENDS) { /* every stage takes part, behind sums over all of them */
         double sync =

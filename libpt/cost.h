@@ -48,7 +48,8 @@ struct pt_costs {
     double p2p_bytes;
     /* Exposed seconds per micro-batch of a layer that are communication of one kind, for
      * the breakdown. */
-    double tp_s[PT_N_LAYER_KINDS], cp_s[PT_N_LAYER_KINDS], ep_s[PT_N_LAYER_KINDS];
+    double tp_s[PT_N_LAYER_KINDS], cp_s[PT_N_LAYER_KINDS], ep_s[PT_N_LAYER_KINDS],
+        dp_s[PT_N_LAYER_KINDS]; /* dp: ZeRO-2/3 */
 };
 
 /* Which slice of the step a second belongs to, for the breakdown. */

@@ -22,13 +22,18 @@ static struct pt_pipeline_row drain(const struct pt_layout *l, const struct pt_c
     double p = l->pp, m = c->micro_batches;
     /* Transfers of the first and last micro-batch show in full; with a split backward
      * those of the steady state hide behind weight gradients, and the chain crosses each
-     * border twice. */
-    double hops = split ? 4.0 : 2.0 * (1.0 - c->p2p_exposed_frac);
+     * border twice, once where more forwards run ahead. */
+    double hops = !split ? 2.0 * (1.0 - c->p2p_exposed_frac)
+                  : l->schedule == PT_SCHEDULE_ZB_H2 || kept < 1.0 ? 2.0
+                                                                   : 4.0;
 
     row.slowest = m - kept / v;
     row.forward = row.input = kept / v;
     row.weight = kept * (1.0 / v - free_w * (p - 1.0) / p);
     row.constant_s = kept * p * overhead_s / v + (p - 1.0) * c->p2p_s * hops;
+    /* In warm-up and drain a stage sends one way only: half of what overhead_s counts. */
+    if (!split)
+        row.constant_s -= p / v * c->p2p_s * c->p2p_exposed_frac * l->vpp;
     return row;
 }
 

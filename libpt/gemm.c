@@ -1,9 +1,9 @@
 /* Time of a matrix product.
  *
- *   t = floor + max( 2 count M N K / (ceiling * peak) * q * (K + k_half) / K, bytes /
- * (hbm_frac * HBM) ) q = 1 + wave_weight * (1 / u - 1),  u = share of the tensor cores'
- * time that tiles fill: u = max over tiles of  penalty * M N / (n tm tn) * w / ceil(w),
- * n tiles in w = n / SMs waves
+ *   t = floor + max( 2 count M N K / (ceiling * peak) * q * (K + k_half max(1, peak /
+ * 1e15)) / K, bytes / (hbm_frac * HBM) ) q = 1 + wave_weight * (1 / u - 1),  u = share of
+ * the tensor cores' time that tiles fill: u = max over tiles of  penalty * M N / (n tm
+ * tn) * w / ceil(w),  n tiles in w = n / SMs waves
  *
  * The ceiling and the floor: best shapes of mamf-finder (stas00/ml-engineering) and a fit
  * over 483 to 546 shapes from Vidur's profiles (microsoft/vidur; median error 6-7%). Tile
@@ -64,8 +64,8 @@ double pt_gemm_s(const struct pt_setup *setup, double m, double n, double k, dou
                                             : g->peak_flops[PT_FP16];
     double u = tile_use(m, n, count, g->sm_count > 0 ? (double)g->sm_count : 100.0);
     double quantised = 1.0 + d->wave_weight * (1.0 / u - 1.0);
-    /* Twice the rate needs twice the depth to fill the pipeline. */
-    double k_half = d->k_half * (peak > 1.5e15 ? 2.0 : 1.0);
+    /* A faster core needs more depth to fill its pipeline. */
+    double k_half = d->k_half * fmax(1.0, peak / 1e15);
     double math_s =
         2.0 * count * m * n * k / (frac * peak) * quantised * (k + k_half) / k;
     double bytes =

@@ -45,6 +45,7 @@ static void add_communication(const struct pt_layout *l, const struct pt_costs *
         step->tp_s += m * slack * n * c->tp_s[k];
         step->cp_s += m * slack * n * c->cp_s[k];
         step->ep_s += m * slack * n * c->ep_s[k];
+        step->dp_s += m * slack * n * c->dp_s[k];
         step->recompute_s +=
             m * slack * ((n - r) * c->recompute_s[k] + r * c->recompute_full_s[k]);
         step->tp_bytes += m * n * c->tp_bytes[k];
@@ -179,10 +180,10 @@ void pt_step_time(const struct pt_setup *setup, const struct pt_layout *layout,
     step->bubble_of_total =
         value.pipeline_s > 0.0 ? step->bubble_s / value.pipeline_s : 0.0;
     step->bubble_of_ideal = mine > 0.0 ? step->bubble_s / (slack * m * mine) : 0.0;
-    step->dp_s = value.reduce_s + (layout->pp > 1 ? costs->tied_s : 0.0);
     add_communication(layout, costs, split, step);
     step->compute_s = slack * m * mine - step->tp_s - step->cp_s - step->ep_s -
-                      step->pp_s - step->recompute_s;
+                      step->pp_s - step->dp_s - step->recompute_s;
+    step->dp_s += value.reduce_s + (layout->pp > 1 ? costs->tied_s : 0.0);
     for (uint32_t s = 0; s < layout->pp; s++) {
         double gpu = 0.0;
 

@@ -29,3 +29,6 @@ pt_run_programs += %reldir%/prop_sim
 pt_run_programs += %reldir%/prop_plan_sim
 %canon_reldir%_prop_plan_sim_SOURCES = %reldir%/prop_plan_sim.c %reldir%/prop.h
 %canon_reldir%_prop_plan_sim_LDADD = $(sim_libs)
+pt_run_programs += %reldir%/prop_cost
+%canon_reldir%_prop_cost_SOURCES = %reldir%/prop_cost.c %reldir%/prop.h
+%canon_reldir%_prop_cost_LDADD = libpt/libpt.a $(pt_libs)

@@ -106,3 +106,8 @@ pt_run_programs += %reldir%/check_search
 %canon_reldir%_check_search_SOURCES = %reldir%/check_search.c %reldir%/unit.h
 %canon_reldir%_check_search_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_search_LDADD = planner/libplanner.a $(unit_libs) $(GLPK_LIBS)
+
+pt_run_programs += %reldir%/check_cost
+%canon_reldir%_check_cost_SOURCES = %reldir%/check_cost.c %reldir%/unit.h
+%canon_reldir%_check_cost_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_cost_LDADD = $(unit_libs)
