@@ -22,13 +22,19 @@ static const struct pt_constant device_constants[] = { PT_DEVICE_CONSTANTS(X) };
 static const struct pt_constant network_constants[] = { PT_NETWORK_CONSTANTS(X) };
 #undef X
 
+#define X(name, dflt, lo, hi, unit, help)                                                \
+    { #name, offsetof(struct pt_machine, name), dflt, lo, hi, unit, help },
+static const struct pt_constant machine_constants[] = { PT_MACHINE_CONSTANTS(X) };
+#undef X
+
 #define PT_MAX_KEYS 64
 
 struct pt_calibration {
-    size_t n[PT_N_SCOPES];
+    size_t n[PT_N_ALL_SCOPES];
     struct pt_stack stack[PT_MAX_KEYS];
     struct pt_device device[PT_MAX_KEYS];
     struct pt_network network[PT_MAX_KEYS];
+    struct pt_machine machine[PT_MAX_KEYS];
 };
 
 const struct pt_constant *pt_constants(enum pt_scope scope, size_t *n)
@@ -40,6 +46,9 @@ const struct pt_constant *pt_constants(enum pt_scope scope, size_t *n)
     case PT_SCOPE_DEVICE:
         *n = sizeof(device_constants) / sizeof(device_constants[0]);
         return device_constants;
+    case PT_SCOPE_MACHINE:
+        *n = sizeof(machine_constants) / sizeof(machine_constants[0]);
+        return machine_constants;
     default:
         *n = sizeof(network_constants) / sizeof(network_constants[0]);
         return network_constants;
@@ -48,7 +57,7 @@ const struct pt_constant *pt_constants(enum pt_scope scope, size_t *n)
 
 const char *pt_scope_name(enum pt_scope scope)
 {
-    static const char *const names[] = { "stack", "device", "network" };
+    static const char *const names[] = { "stack", "device", "network", "machine" };
 
     return names[scope];
 }
@@ -61,6 +70,8 @@ static char *record(struct pt_calibration *c, enum pt_scope scope, size_t i)
         return c->stack[i].key;
     case PT_SCOPE_DEVICE:
         return c->device[i].key;
+    case PT_SCOPE_MACHINE:
+        return c->machine[i].key;
     default:
         return c->network[i].key;
     }
@@ -74,6 +85,8 @@ static const char *const_record(const struct pt_calibration *c, enum pt_scope sc
         return c->stack[i].key;
     case PT_SCOPE_DEVICE:
         return c->device[i].key;
+    case PT_SCOPE_MACHINE:
+        return c->machine[i].key;
     default:
         return c->network[i].key;
     }
@@ -128,12 +141,12 @@ static enum pt_status read_row(struct pt_calibration *c, const struct pt_csv *cs
     double value;
     size_t i;
 
-    while (scope < PT_N_SCOPES &&
+    while (scope < PT_N_ALL_SCOPES &&
            strcmp(pt_scope_name((enum pt_scope)scope), scope_text) != 0)
         scope++;
-    if (scope == PT_N_SCOPES)
+    if (scope == PT_N_ALL_SCOPES)
         return pt_fail(err, PT_INPUT, path, line,
-                       "scope '%s' is none of stack, device, network", scope_text);
+                       "scope '%s' is none of stack, device, network, machine", scope_text);
     k = find_constant((enum pt_scope)scope, name);
     if (k == NULL)
         return pt_fail(err, PT_INPUT, path, line, "'%s' is no constant of a %s", name,
@@ -244,6 +257,31 @@ void pt_calibration_network(const struct pt_calibration *c, const char *key,
                             struct pt_network *network, bool *known)
 {
     lookup(c, PT_SCOPE_NETWORK, key, (char *)network, sizeof(*network), known);
+}
+
+static void replace(double *value, double measured)
+{
+    if (measured > 0.0)
+        *value = measured;
+}
+
+void pt_calibration_machine(const struct pt_calibration *c, const char *family,
+                            struct pt_cluster *cluster)
+{
+    struct pt_machine m;
+    double host = cluster->cpu_adam_params_per_s;
+
+    lookup(c, PT_SCOPE_MACHINE, family, (char *)&m, sizeof(m), NULL);
+    replace(&cluster->gpu.peak_flops[PT_FP32], m.fp32_flops);
+    replace(&cluster->gpu.hbm_bytes_per_s, m.memory_bytes_per_s);
+    replace(&cluster->gpu.h2d_bytes_per_s, m.copy_bytes_per_s);
+    replace(&cluster->gpu.d2h_bytes_per_s, m.copy_bytes_per_s);
+    replace(&cluster->link.allreduce_bytes_per_s, m.allreduce_bytes_per_s);
+    replace(&cluster->link.allgather_bytes_per_s, m.gather_bytes_per_s);
+    replace(&cluster->link.p2p_bytes_per_s, m.message_bytes_per_s);
+    replace(&cluster->link.half_bytes, m.half_bytes);
+    replace(&host, m.adam_params_per_s * cluster->node_gpus); /* of the whole host */
+    cluster->cpu_adam_params_per_s = host;
 }
 
 size_t pt_calibration_keys(const struct pt_calibration *c, enum pt_scope scope)

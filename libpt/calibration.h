@@ -36,21 +36,35 @@ struct pt_network {
 #undef X
 };
 
+struct pt_machine {
+    char key[24]; /* pt_gpu.family; 0: not measured */
+#define X(name, dflt, lo, hi, unit, help) double name;
+    PT_MACHINE_CONSTANTS(X)
+#undef X
+};
+
 enum pt_calibration_kind {
     PT_CALIBRATION_NONE,   /* datasheets and published microbenchmarks only */
     PT_CALIBRATION_DEFAULT /* fitted to measured runs */
 };
 
 /* The lists as data: the fit, the reader and the manual walk them. */
-enum pt_scope { PT_SCOPE_STACK, PT_SCOPE_DEVICE, PT_SCOPE_NETWORK, PT_N_SCOPES };
+enum pt_scope {
+    PT_SCOPE_STACK,
+    PT_SCOPE_DEVICE,
+    PT_SCOPE_NETWORK,
+    PT_N_SCOPES, /* that are fitted */
+    PT_SCOPE_MACHINE = PT_N_SCOPES,
+    PT_N_ALL_SCOPES
+};
 struct pt_constant {
     const char *name;
-    size_t offset; /* of the double in struct pt_stack, pt_device or pt_network */
+    size_t offset; /* of the double in its struct */
     double dflt, low, high;
     const char *unit, *meaning;
 };
 const struct pt_constant *pt_constants(enum pt_scope scope, size_t *n);
-const char *pt_scope_name(enum pt_scope scope); /* "stack", "device", "network" */
+const char *pt_scope_name(enum pt_scope scope); /* "stack" .. "machine" */
 
 /* The whole table, read once. */
 struct pt_calibration;
@@ -69,6 +83,10 @@ void pt_calibration_device(const struct pt_calibration *c, const char *family,
                            struct pt_device *device, bool *known);
 void pt_calibration_network(const struct pt_calibration *c, const char *key,
                             struct pt_network *network, bool *known);
+
+/* Measured rates, where the table has some: they replace the cluster's. */
+void pt_calibration_machine(const struct pt_calibration *c, const char *family,
+                            struct pt_cluster *cluster);
 
 /* The fit's view: the keys of a scope in file order (NULL past the end), and a new value
  * for a constant (PT_USAGE: no such key or constant). */

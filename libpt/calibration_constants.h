@@ -145,4 +145,15 @@
     X(latency_s, 30e-6, 5e-6, 5e-4, "s", "per doubling of the nodes of a collective")    \
     X(straggler, 0.002, 0.0, 0.03, "", "slack per doubling of nodes in the job")
 
+/* Rates of one machine as a program measured them (ptprof), in place of the profile's row. */
+#define PT_MACHINE_CONSTANTS(X)                                                          \
+    X(fp32_flops, 0.0, 0.0, 1e16, "FLOP/s", "peak of fp32 products, one rank")           \
+    X(memory_bytes_per_s, 0.0, 0.0, 1e14, "B/s", "of its memory, one rank")              \
+    X(allreduce_bytes_per_s, 0.0, 0.0, 1e13, "B/s", "bus bandwidth of an all-reduce")    \
+    X(gather_bytes_per_s, 0.0, 0.0, 1e13, "B/s", "the same of gather and scatter")       \
+    X(message_bytes_per_s, 0.0, 0.0, 1e13, "B/s", "of a message between two ranks")      \
+    X(half_bytes, 0.0, 0.0, 1e9, "B", "collective that reaches half of its rate")        \
+    X(copy_bytes_per_s, 0.0, 0.0, 1e13, "B/s", "between the arena and host memory")      \
+    X(adam_params_per_s, 0.0, 0.0, 1e13, "1/s", "AdamW on one rank's core")
+
 #endif

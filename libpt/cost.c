@@ -434,7 +434,8 @@ static void pipeline_costs(const struct pt_setup *s, const struct pt_layout *l,
                            const struct pt_rank_params *par, struct pt_costs *c)
 {
     uint32_t stride = l->tp * l->cp * l->dp;
-    double full = 2.0 * l->micro_batch * (double)s->job.seq / l->cp * s->model.hidden;
+    double full = (s->job.precision == PT_FP32 ? 4.0 : 2.0) * l->micro_batch *
+                  (double)s->job.seq / l->cp * s->model.hidden;
     double bytes = l->sequence_parallel ? full / l->tp : full;
 
     if (l->pp == 1)

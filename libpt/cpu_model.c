@@ -120,20 +120,21 @@ void pt_cpu_memory_terms(const struct pt_setup *setup, const struct pt_layout *l
         t->activation_bytes[k] -= FLOAT * z.core;
     if (l->recompute == PT_RECOMPUTE_HALF)
         t->activation_bytes[k] = FLOAT * (0.5 * z.saved + checkpoint);
-    /* a zero-bubble pipeline's last stage holds all but one of its micro-batches
-     * between the parts: what backward needs, and what it made, but not the input */
-    if (pt_schedule_splits_backward(l->schedule) && l->pp > 1) {
-        double flight = pt_in_flight(l, pt_micro_batches(&setup->job, l), l->pp - 1);
-        double frac = (flight - 1) / flight, made = pending - z.Ts * z.h - checkpoint;
-
-        t->activation_bytes[k] +=
-            FLOAT * frac *
-            (made + (l->recompute == PT_RECOMPUTE_HALF ? 0.5 * z.saved : 0));
-        t->checkpoint_bytes[k] += FLOAT * frac * (made + z.saved);
-    }
     t->backward_bytes =
         FLOAT * (pending + (l->recompute == PT_RECOMPUTE_HALF ? z.saved : 0));
     t->working_bytes = FLOAT * z.saved;
+    /* When a zero-bubble pipeline's last stage ends an input part, all its micro-batches
+     * are between the parts: they hold what backward needs and what it made, but not the
+     * input. */
+    if (pt_schedule_splits_backward(l->schedule) && l->pp > 1) {
+        double made = pending - z.Ts * z.h - checkpoint;
+
+        t->activation_bytes[k] +=
+            FLOAT * (made + (l->recompute == PT_RECOMPUTE_HALF ? 0.5 * z.saved : 0));
+        t->checkpoint_bytes[k] += FLOAT * (made + z.saved);
+        t->backward_bytes = FLOAT * 2 * z.Ts * z.h;
+        t->working_bytes = 0;
+    }
     t->logits_bytes = FLOAT * (z.T * z.rows + z.Ts * z.h + fmax(5 * z.T, z.Ts * z.h));
     t->head_saved_bytes = FLOAT * z.Ts * (z.h + 2);
     t->embedding_activation_bytes = t->embedding_backward_bytes = 0;

@@ -289,6 +289,21 @@ static void add_casts(struct pt_ops *ops, const struct pt_setup *setup)
     add_memory(ops, "casts", per_element * in, per_element * out, 0.0);
 }
 
+/* Activations of fp32 training are twice as wide. */
+static void widen(const struct pt_setup *setup, struct pt_ops *ops)
+{
+    if (setup->job.precision != PT_FP32)
+        return;
+    for (unsigned i = 0; i < ops->n; i++) {
+        struct pt_op *op = &ops->op[i];
+
+        op->forward_bytes *= 2.0;
+        op->backward_bytes *= 2.0;
+        op->saved_bytes *= 2.0;
+        op->comm_bytes *= 2.0;
+    }
+}
+
 void pt_ops_layer(const struct pt_setup *setup, const struct pt_layout *layout,
                   enum pt_layer_kind kind, struct pt_ops *ops)
 {
@@ -304,6 +319,7 @@ void pt_ops_layer(const struct pt_setup *setup, const struct pt_layout *layout,
         add_tp_comm(ops, &v);
     }
     add_casts(ops, setup);
+    widen(setup, ops);
 }
 
 /* The lookup reads a row per token; its gradient is scattered into a buffer of the whole
@@ -324,6 +340,7 @@ void pt_ops_embedding(const struct pt_setup *setup, const struct pt_layout *layo
     op->params = rows * v.h;
     if (v.m->learned_positions)
         op->params += (double)v.m->max_seq * v.h;
+    widen(setup, ops);
 }
 
 void pt_ops_head(const struct pt_setup *setup, const struct pt_layout *layout,
@@ -355,4 +372,5 @@ void pt_ops_head(const struct pt_setup *setup, const struct pt_layout *layout,
     } else if (layout->tp > 1) {
         add_comm(ops, "tp sum", PT_ALLREDUCE, PT_DIM_TP, 2.0 * v.t * v.h, 0.0, 1.0);
     }
+    widen(setup, ops);
 }

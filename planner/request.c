@@ -404,6 +404,7 @@ static void calibrate(struct planner_request *r)
     struct pt_setup *s = &r->setup;
     bool known;
 
+    pt_calibration_machine(r->calibration, s->cluster.gpu.family, &s->cluster);
     pt_calibration_device(r->calibration, s->cluster.gpu.family, &s->device, &known);
     if (!known)
         planner_note(&r->assumed, "GPU family %s has no constants of its own: datasheet",

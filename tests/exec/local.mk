@@ -7,4 +7,4 @@ pt_run_programs += %reldir%/layouts
 %canon_reldir%_layouts_SOURCES = %reldir%/layouts.c %reldir%/make_plan.c %reldir%/make_plan.h
 %canon_reldir%_layouts_LDADD = libpt/libpt.a $(pt_libs)
 
-cli_tests += %reldir%/faults.sh %reldir%/pytorch.py
+cli_tests += %reldir%/accounting.sh %reldir%/faults.sh %reldir%/pytorch.py
