@@ -146,7 +146,8 @@ static enum pt_status read_row(struct pt_calibration *c, const struct pt_csv *cs
         scope++;
     if (scope == PT_N_ALL_SCOPES)
         return pt_fail(err, PT_INPUT, path, line,
-                       "scope '%s' is none of stack, device, network, machine", scope_text);
+                       "scope '%s' is none of stack, device, network, machine",
+                       scope_text);
     k = find_constant((enum pt_scope)scope, name);
     if (k == NULL)
         return pt_fail(err, PT_INPUT, path, line, "'%s' is no constant of a %s", name,

@@ -145,7 +145,8 @@
     X(latency_s, 30e-6, 5e-6, 5e-4, "s", "per doubling of the nodes of a collective")    \
     X(straggler, 0.002, 0.0, 0.03, "", "slack per doubling of nodes in the job")
 
-/* Rates of one machine as a program measured them (ptprof), in place of the profile's row. */
+/* Rates of one machine as a program measured them (ptprof), in place of the profile's
+ * row. */
 #define PT_MACHINE_CONSTANTS(X)                                                          \
     X(fp32_flops, 0.0, 0.0, 1e16, "FLOP/s", "peak of fp32 products, one rank")           \
     X(memory_bytes_per_s, 0.0, 0.0, 1e14, "B/s", "of its memory, one rank")              \
