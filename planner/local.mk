@@ -30,8 +30,9 @@ noinst_LIBRARIES += %reldir%/libplanner.a
 %canon_reldir%_libplanner_a_SOURCES += %reldir%/stacks.c %reldir%/stacks.h
 %canon_reldir%_libplanner_a_SOURCES += %reldir%/summary.c %reldir%/summary.h
 %canon_reldir%_libplanner_a_SOURCES += %reldir%/summary_text.c
+%canon_reldir%_libplanner_a_SOURCES += %reldir%/verify.c %reldir%/verify.h
 
 bin_PROGRAMS += ptplan
 ptplan_SOURCES = %reldir%/main.c
-ptplan_LDADD = %reldir%/libplanner.a libpt/libpt.a $(pt_libs) $(GLPK_LIBS)
+ptplan_LDADD = %reldir%/libplanner.a sim/libsim.a libpt/libpt.a $(pt_libs) $(GLPK_LIBS)
 %canon_reldir%_libplanner_a_SOURCES += %reldir%/units.c %reldir%/units.h

@@ -8,6 +8,7 @@
 #include "planner/evaluate.h"
 #include "planner/options.h"
 #include "planner/run.h"
+#include "sim/verify.h"
 
 static enum pt_status evaluate(const struct planner_given *given, const char *profile_dir,
                                struct pt_error *err)
@@ -20,6 +21,17 @@ static enum pt_status evaluate(const struct planner_given *given, const char *pr
         st = planner_evaluate(given->evaluate, calibration, profile_dir, stdout, stderr,
                               err);
     pt_calibration_free(calibration);
+    return st;
+}
+
+static enum pt_status simulate(const struct pt_plan *plan,
+                               struct planner_opinion *opinion, struct pt_error *err)
+{
+    struct sim_verdict v;
+    enum pt_status st = sim_verify(plan, &v, err);
+
+    *opinion = (struct planner_opinion){ v.step_s, v.closed_step_s, v.allocated_bytes,
+                                         v.closed_allocated_bytes };
     return st;
 }
 
@@ -37,7 +49,7 @@ int main(int argc, char **argv)
 
         st = given.evaluate != NULL
                  ? evaluate(&given, profile_dir, &err)
-                 : planner_run(&given, profile_dir, stdout, stderr, &err);
+                 : planner_run(&given, profile_dir, simulate, stdout, stderr, &err);
     }
     return pt_close_stdout("ptplan", st == PT_OK ? 0 : pt_report("ptplan", &err));
 }

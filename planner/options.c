@@ -148,6 +148,8 @@ enum pt_status planner_options_parse(int argc, char **argv, struct planner_given
         GROUP("Search and output"),
         { PT_OPT_U64, 0, "top", "K", "1", "list the best K plans", &g->top, NULL, NULL, 1,
           1000, NULL },
+        { PT_OPT_U64, 0, "verify", "K", "1", "simulate the best K plans too; 0: none",
+          &g->verify, NULL, NULL, 0, PLANNER_VERIFY_MOST, NULL },
         { PT_OPT_SECONDS, 0, "time-limit", "TIME", NULL,
           "stop the search then, with the best so far (exit 5)", &g->time_limit, NULL,
           NULL, 0, 0, NULL },

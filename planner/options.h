@@ -8,6 +8,7 @@
 #include "planner/search.h"
 #include "planner/stacks.h"
 #include "planner/summary.h"
+#include "planner/verify.h"
 
 /* The command line, checked word by word only. A `given` is false where the default
  * stands. */
@@ -43,7 +44,7 @@ struct planner_given {
     const char *stack, *calibration, *flop_convention;
     bool stack_given;
     /* search and output */
-    uint64_t top;
+    uint64_t top, verify;
     double time_limit, gap;
     bool explain;
     const char *output, *format, *report, *evaluate;
@@ -67,6 +68,7 @@ struct planner_request {
     enum pt_model_style style; /* of --params */
     struct planner_notes assumed, warnings;
     enum planner_format format;
+    uint32_t verify; /* plans to simulate */
     bool explain;
     const char *output, *report; /* NULL: none */
 };

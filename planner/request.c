@@ -416,6 +416,7 @@ static enum pt_status search_options(struct planner_request *r,
                                      const struct planner_given *g)
 {
     r->search.top = (uint32_t)g->top;
+    r->verify = (uint32_t)g->verify;
     r->search.time_limit_s = g->time_limit;
     r->search.gap = g->gap;
     r->search.causal = strcmp(g->flop_convention, "causal") == 0;

@@ -144,16 +144,20 @@ static void hint_bubble(const struct pt_plan *best, struct planner_notes *hints)
                  m);
 }
 
-static enum pt_status outputs(const struct planner_request *r,
+static enum pt_status outputs(const struct planner_request *r, planner_verifier *verifier,
                               struct planner_result *result, FILE *out, FILE *notes,
                               struct pt_error *err)
 {
+    struct planner_verification verification = { .n = 0 };
     uint32_t found = result->n, listed = r->search.top;
     struct planner_notes hints = { 0 };
     const struct planner_report report = { r->report, &r->setup,   &r->space, &r->search,
                                            result,    &r->assumed, &hints,    notes };
     enum pt_status st = PT_OK;
 
+    if (verifier != NULL &&
+        (st = planner_verify(verifier, r->verify, result, &verification, &hints, err)))
+        return st;
     if (r->format == PLANNER_TEXT) {
         hint_bubble(&result->plan[0], &hints);
         hint_offload(r, &result->plan[0], &hints);
@@ -169,6 +173,7 @@ static enum pt_status outputs(const struct planner_request *r,
         result->n = listed < found ? listed : found;
         if (result->n > 1)
             planner_top_table(out, result);
+        planner_verify_table(out, result, &verification);
         if (r->explain)
             planner_explain(out, &r->setup, &r->space, &r->search, result);
     } else {
@@ -202,8 +207,9 @@ static enum pt_status infeasible(const struct planner_request *r,
     return pt_fail(err, PT_CAPACITY, NULL, 0, "%s", text);
 }
 
-static enum pt_status search(struct planner_request *r, struct planner_result *result,
-                             FILE *out, FILE *notes, struct pt_error *err)
+static enum pt_status search(struct planner_request *r, planner_verifier *verifier,
+                             struct planner_result *result, FILE *out, FILE *notes,
+                             struct pt_error *err)
 {
     struct planner_options options = r->search;
     struct pt_error why = PT_ERROR_INIT;
@@ -212,6 +218,8 @@ static enum pt_status search(struct planner_request *r, struct planner_result *r
 
     if (options.top < at_least)
         options.top = at_least;
+    if (options.top < r->verify)
+        options.top = r->verify;
     st = planner_search(&r->setup, &r->space, &options, result, &why);
     for (uint32_t i = 0; i < result->n; i++)
         snprintf(result->plan[i].calibration, sizeof(result->plan[i].calibration), "%s",
@@ -221,7 +229,7 @@ static enum pt_status search(struct planner_request *r, struct planner_result *r
     if (result->n == 0)
         return pt_fail(err, st, why.where[0] != '\0' ? why.where : NULL, why.line, "%s",
                        why.text);
-    written = outputs(r, result, out, notes, err);
+    written = outputs(r, verifier, result, out, notes, err);
     if (written != PT_OK || st == PT_OK)
         return written;
     return pt_fail(err, st, NULL, 0,
@@ -246,7 +254,8 @@ static enum pt_status check_outputs(const struct planner_request *r, struct pt_e
 }
 
 enum pt_status planner_run(const struct planner_given *asked, const char *profile_dir,
-                           FILE *out, FILE *notes, struct pt_error *err)
+                           planner_verifier *verifier, FILE *out, FILE *notes,
+                           struct pt_error *err)
 {
     struct planner_given given = *asked;
     struct planner_request request;
@@ -263,7 +272,7 @@ enum pt_status planner_run(const struct planner_given *asked, const char *profil
     if (st == PT_OK) {
         for (unsigned i = 0; notes != NULL && i < request.warnings.n; i++)
             fprintf(notes, "ptplan: warning: %s\n", request.warnings.text[i]);
-        st = search(&request, &result, out, notes, err);
+        st = search(&request, verifier, &result, out, notes, err);
     }
     planner_result_fini(&result);
     planner_request_fini(&request);

@@ -19,3 +19,4 @@ EXTRA_DIST += tests/golden/ptsim-stages.txt
 cli_tests += %reldir%/man-profiles.sh
 cli_tests += %reldir%/readme.sh
 cli_tests += %reldir%/explain.sh
+cli_tests += %reldir%/verify.sh
