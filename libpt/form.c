@@ -83,6 +83,10 @@ static void pipeline_rows(const struct pt_layout *l, const struct pt_costs *c,
                 .input = 1.0,
                 .weight = 1.0 / p,
             };
+        /* A link carries one transfer after another, hidden or not: each direction has
+         * every chunk's activations or gradients once per micro-batch. */
+        row[f->n_pipeline++] =
+            (struct pt_pipeline_row){ .constant_s = m * l->vpp * c->p2p_s };
     }
     for (unsigned j = 0; j < f->n_pipeline; j++) {
         row[j].constant_s *= slack;

@@ -244,6 +244,20 @@ static enum pt_status check_sequence(const struct check *c)
                    seq, unit, why, seq / unit * unit, (seq / unit + 1) * unit);
 }
 
+/* Context parallelism merges blocks of attention by their running maxima and sums (ring
+ * attention, arXiv 2310.01889; Llama 3 gathers keys and values for the same kernel): an
+ * eager core, which materialises the scores of the whole sequence, has nothing to merge.
+ */
+static enum pt_status check_context(const struct check *c)
+{
+    if (c->layout->cp == 1 || c->job->attention == PT_ATTENTION_FLASH)
+        return PT_OK;
+    return pt_fail(c->err, PT_USAGE, NULL, 0,
+                   "CP %" PRIu32 " needs flash attention: an eager core computes the "
+                   "scores of a whole sequence on one GPU; use CP 1, or flash attention",
+                   c->layout->cp);
+}
+
 /* ", or DP 8, 12, 24": replica counts near this one that divide the batch, else
  * micro-batches that do, else nothing. */
 static const char *batch_offers(const struct check *c, struct list *list)
@@ -436,8 +450,8 @@ enum pt_status pt_layout_check(const struct pt_model *model, const struct pt_job
                                struct pt_error *err)
 {
     static enum pt_status (*const rules[])(const struct check *) = {
-        check_ranges, check_heads,    check_ffn,      check_world,   check_batch,
-        check_zero,   check_sequence, check_pipeline, check_experts,
+        check_ranges, check_heads,   check_ffn,      check_world,    check_batch,
+        check_zero,   check_context, check_sequence, check_pipeline, check_experts,
     };
     const struct check c = { model, job, layout, gpus, err };
 

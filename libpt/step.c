@@ -33,6 +33,21 @@ static void stage_layers(const struct pt_split *split, uint32_t pp, uint32_t s, 
     }
 }
 
+/* What the pipeline takes longer because its links cannot keep up: the last row of the
+ * form. */
+static double link_wait_s(const struct pt_form *form, const struct pt_stage_load *load,
+                          uint32_t pp, double pipeline_s)
+{
+    struct pt_form without = *form;
+    struct pt_form_value value;
+
+    if (pp == 1)
+        return 0.0;
+    without.n_pipeline--;
+    pt_form_value(&without, load, pp, &value);
+    return pipeline_s - value.pipeline_s;
+}
+
 static void add_communication(const struct pt_layout *l, const struct pt_costs *c,
                               const struct pt_split *split, struct pt_step *step)
 {
@@ -53,7 +68,9 @@ static void add_communication(const struct pt_layout *l, const struct pt_costs *
         step->ep_bytes += m * n * c->ep_bytes[k];
     }
     if (l->pp > 1) {
-        step->pp_s = m * slack * 2.0 * l->vpp * c->p2p_s * c->p2p_exposed_frac;
+        /* With a split backward they hide behind weight gradients (pt_form_init). */
+        if (!pt_schedule_splits_backward(l->schedule))
+            step->pp_s = m * slack * 2.0 * l->vpp * c->p2p_s * c->p2p_exposed_frac;
         step->pp_bytes = 2.0 * m * l->vpp * c->p2p_bytes;
     }
 }
@@ -161,7 +178,8 @@ void pt_step_time(const struct pt_setup *setup, const struct pt_layout *layout,
     struct pt_stage_load load[PT_MAX_PP];
     struct pt_form form;
     struct pt_form_value value;
-    double sum = 0.0, m = costs->micro_batches, slack = 1.0 + costs->slack_frac, mine;
+    double sum = 0.0, m = costs->micro_batches, slack = 1.0 + costs->slack_frac, mine,
+           wait;
 
     *step = (struct pt_step){ 0 };
     pt_stage_loads(setup, layout, costs, split, load);
@@ -175,7 +193,8 @@ void pt_step_time(const struct pt_setup *setup, const struct pt_layout *layout,
     step->step_s = value.step_s;
     step->pipeline_s = value.pipeline_s;
     step->slowest_stage = value.slowest_stage;
-    step->bubble_s = fmax(0.0, value.pipeline_s - slack * m * mine);
+    wait = link_wait_s(&form, load, layout->pp, value.pipeline_s);
+    step->bubble_s = fmax(0.0, value.pipeline_s - wait - slack * m * mine);
     step->imbalance_s = slack * m * (mine - sum / layout->pp);
     step->bubble_of_total =
         value.pipeline_s > 0.0 ? step->bubble_s / value.pipeline_s : 0.0;
@@ -184,6 +203,7 @@ void pt_step_time(const struct pt_setup *setup, const struct pt_layout *layout,
     step->compute_s = slack * m * mine - step->tp_s - step->cp_s - step->ep_s -
                       step->pp_s - step->dp_s - step->recompute_s;
     step->dp_s += value.reduce_s + (layout->pp > 1 ? costs->tied_s : 0.0);
+    step->pp_s += wait;
     for (uint32_t s = 0; s < layout->pp; s++) {
         double gpu = 0.0;
 

@@ -6,6 +6,7 @@
 
 #include "libpt/units.h"
 #include "planner/capacity.h"
+#include "planner/diagnose.h"
 #include "planner/summary.h"
 
 /* No trial may keep a person waiting: what is not found in this time is not offered. */
@@ -13,7 +14,7 @@
 #define MOST_GPUS     65536u
 
 struct planner_fit planner_try(const struct pt_setup *setup,
-                               const struct planner_space *space)
+                               const struct planner_space *given)
 {
     /* So wide a gap accepts the first plan that fits (1 itself would multiply infinity).
      */
@@ -22,10 +23,14 @@ struct planner_fit planner_try(const struct pt_setup *setup,
     };
     struct planner_fit fit = { 0 };
     struct pt_error ignored = PT_ERROR_INIT;
+    struct planner_space space = *given;
     struct planner_result result;
 
+    /* Only whether it fits is asked: no micro-batch needs less than one sequence. */
+    if (space.micro_batch.n == 0)
+        space.micro_batch = (struct planner_list){ .n = 1, .value = { 1 } };
     memset(&result, 0, sizeof(result));
-    (void)planner_search(setup, space, &options, &result, &ignored);
+    (void)planner_search(setup, &space, &options, &result, &ignored);
     if (result.n > 0) {
         const struct pt_plan *plan = &result.plan[0];
 
@@ -48,31 +53,60 @@ static bool fits_on(const struct pt_setup *setup, const struct planner_space *sp
     return planner_try(&machine, space).fits;
 }
 
+/* Fewer GPUs cannot hold the weights, and the optimizer states that have to stay. */
+static uint32_t least_gpus(const struct pt_setup *setup,
+                           const struct planner_space *space)
+{
+    const struct pt_dtypes *d = &setup->job.dtypes;
+    double bytes = d->weight + (space->offload ? 0.0 : d->master + d->moments), n;
+    struct pt_params params;
+
+    pt_model_params(&setup->model, &params);
+    n = bytes * (double)params.total / pt_memory_limit(setup);
+    return n < 1 ? 1 : n > UINT32_MAX / 4 ? UINT32_MAX / 4 : (uint32_t)n;
+}
+
+/* The i-th machine: GPU by GPU within a node, then node by node. */
+static uint32_t machine_gpus(uint32_t i, uint32_t node)
+{
+    return i <= node ? i : (i - node + 1) * node;
+}
+
 uint32_t planner_smallest_gpus(const struct pt_setup *setup,
                                const struct planner_space *given, uint32_t from,
-                               uint32_t most)
+                               uint32_t most, uint32_t node)
 {
     struct planner_space space = *given;
-    uint32_t lo = from > 0 ? from - 1 : 0, hi = from > 0 ? from : 1;
+    uint32_t least = least_gpus(setup, given), lo, hi = 1;
 
     space.dp.n = 0;
     space.idle_gpus =
         true; /* then more GPUs never fit less, and halving finds the edge */
-    while (hi <= most && !fits_on(setup, &space, hi)) {
+    if (least < from)
+        least = from;
+    if (least > most)
+        return 0;
+    if (least > node)
+        hi = (least + node - 1) / node + node - 1;
+    else if (least > 1)
+        hi = least;
+    lo = hi - 1;
+    while (machine_gpus(hi, node) <= most &&
+           !fits_on(setup, &space, machine_gpus(hi, node))) {
         lo = hi;
         hi *= 2;
     }
-    if (hi > most)
+    if (machine_gpus(hi, node) > most)
         return 0;
     while (hi - lo > 1) {
         uint32_t mid = lo + (hi - lo) / 2;
 
-        if (fits_on(setup, &space, mid))
+        if (fits_on(setup, &space, machine_gpus(mid, node)))
             hi = mid;
         else
             lo = mid;
     }
-    return hi;
+    return machine_gpus(hi, node);
 }
 
 static bool fits_params(const struct pt_setup *setup, const struct planner_space *space,
@@ -136,15 +170,49 @@ static double optimizer_bytes(const struct pt_setup *setup, double params)
     return params * (setup->job.dtypes.master + setup->job.dtypes.moments);
 }
 
+/* The share of the optimizer that the hosts do have room for, to two digits; 0: none. */
+static double host_share(const struct pt_setup *setup, const struct planner_space *given,
+                         const struct planner_shortfall *shortfall)
+{
+    struct planner_space space = *given;
+    struct pt_memory none;
+    double limit = shortfall->memory.host_limit_bytes, base;
+
+    if (limit <= 0 || shortfall->memory.host_bytes <= limit)
+        return 0;
+    space.offload_frac = 0;
+    if (planner_relieved_memory(setup, &space, &shortfall->closest, &none, NULL) != PT_OK)
+        return 0;
+    base = none.host_bytes;
+    pt_memory_fini(&none);
+    return floor(100 * given->offload_frac * (limit - base) /
+                 (shortfall->memory.host_bytes - base)) /
+           100;
+}
+
 static void offer_offload(struct planner_capacity *c, const struct pt_setup *setup,
-                          const struct planner_space *given, double params)
+                          const struct planner_space *given,
+                          const struct planner_shortfall *shortfall, double params)
 {
     struct planner_space space = *given;
     struct planner_fit fit;
     const char *how = "auto";
+    double share;
 
     if (given->offload && given->offload_frac < 0)
         return;
+    if (given->offload && (share = host_share(setup, given, shortfall)) > 0) {
+        space.offload_frac = share;
+        fit = planner_try(setup, &space);
+        if (fit.fits) {
+            offer(c,
+                  "--offload %g: the share that the hosts have room for, %.0f of %.0f GB "
+                  "with pinned copies %.0f GiB a node",
+                  share, share * optimizer_bytes(setup, params) / PT_GB,
+                  optimizer_bytes(setup, params) / PT_GB, fit.host_bytes / PT_GIB);
+            return;
+        }
+    }
     space.offload = true;
     space.offload_frac = 1;
     fit = planner_try(setup, &space);
@@ -227,24 +295,59 @@ static void offer_unpinned(struct planner_capacity *c, const struct pt_setup *se
 static void offer_machine(struct planner_capacity *c, const struct pt_setup *setup,
                           const struct planner_space *given)
 {
-    uint32_t gpus = planner_smallest_gpus(setup, given, setup->cluster.gpus, MOST_GPUS);
+    struct planner_space space = *given;
+    struct pt_setup more = *setup;
+    uint32_t node = setup->cluster.node_gpus > 0 ? setup->cluster.node_gpus : 1;
+    uint32_t have = setup->cluster.gpus;
+    uint32_t gpus = planner_smallest_gpus(setup, given, have + 1, MOST_GPUS, node);
 
-    if (gpus > 0)
-        offer(c, "%u GPUs like these", gpus);
+    space.dp.n = 0;
+    if (given->dp.n > 0 && planner_try(setup, &space).fits)
+        return; /* the machine is not what is missing */
+    space = *given;
+    space.idle_gpus = true;
+    if (!given->idle_gpus && planner_try(setup, &space).fits)
+        offer(c, "a layout that leaves some of the GPUs idle: --idle-gpus");
+    if (gpus == 0)
+        return;
+    more.cluster.gpus = gpus;
+    space = *given;
+    space.dp.n = 0;
+    offer(
+        c, "%u GPUs like these%s%s", gpus, given->dp.n > 0 ? ", with --dp left free" : "",
+        given->idle_gpus || planner_try(&more, &space).fits ? "" : ", with --idle-gpus");
+}
+
+/* The closest layout as the summary writes one: relieved as far as the space allows. */
+static void closest_text(char *buf, size_t size, const struct pt_setup *setup,
+                         const struct planner_space *space,
+                         const struct pt_layout *layout)
+{
+    struct pt_plan plan = { .setup = *setup, .layout = *layout };
+
+    buf[0] = '\0';
+    if (pt_split_init(&plan.split, layout->pp, layout->vpp, NULL) == PT_OK) {
+        pt_split_even(&plan.split, &setup->model, layout, space->embedding_slots);
+        for (uint32_t s = 0; space->offload && s < layout->pp; s++)
+            plan.split.offload_frac[s] =
+                space->offload_frac < 0 ? 1 : space->offload_frac;
+        planner_layout_text(buf, size, &plan);
+    }
+    pt_split_fini(&plan.split);
 }
 
 static void headline(struct planner_capacity *c, const struct pt_setup *setup,
+                     const struct planner_space *space,
                      const struct planner_shortfall *shortfall, double params)
 {
     const struct pt_dtypes *d = &setup->job.dtypes;
     const struct pt_memory *m = &shortfall->memory;
     double bytes = d->weight + d->grad + d->master + d->moments,
            usable = shortfall->usable_bytes;
-    struct pt_plan plan = { .setup = *setup, .layout = shortfall->closest };
-    char count[32], label[96];
+    char count[32], label[256];
     int n;
 
-    planner_short_label(label, sizeof(label), &plan);
+    closest_text(label, sizeof(label), setup, space, &shortfall->closest);
     pt_format_count(count, params);
     if (m->stages > 0 && m->host_limit_bytes > 0 && m->host_bytes > m->host_limit_bytes &&
         m->device_bytes <= m->limit_bytes) {
@@ -282,10 +385,10 @@ void planner_capacity_init(struct planner_capacity *c, const struct pt_setup *se
 
     memset(c, 0, sizeof(*c));
     pt_model_params(&setup->model, &params);
-    headline(c, setup, shortfall, (double)params.total);
+    headline(c, setup, space, shortfall, (double)params.total);
     offer_unpinned(c, setup, space);
     offer_relief(c, setup, space);
-    offer_offload(c, setup, space, (double)params.total);
+    offer_offload(c, setup, space, shortfall, (double)params.total);
     offer_machine(c, setup, space);
     largest = planner_largest_params(setup, space,
                                      setup->model.gated ? PT_STYLE_LLAMA : PT_STYLE_GPT);

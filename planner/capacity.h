@@ -30,11 +30,12 @@ struct planner_fit {
 };
 struct planner_fit planner_try(const struct pt_setup *setup,
                                const struct planner_space *space);
-/* The smallest number of GPUs (idle ones allowed) that fits, 0 when none up to `most`
- * does. */
+
+/* The smallest number of GPUs from `from` on (idle ones allowed) that fits, 0 when none
+ * up to `most` does. Machines of more than `node` GPUs have whole nodes of them. */
 uint32_t planner_smallest_gpus(const struct pt_setup *setup,
                                const struct planner_space *space, uint32_t from,
-                               uint32_t most);
+                               uint32_t most, uint32_t node);
 /* The largest parameter count, to two digits, whose synthesised shape fits; 0 when none
  * does. */
 uint64_t planner_largest_params(const struct pt_setup *setup,

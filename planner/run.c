@@ -19,7 +19,7 @@
 static enum pt_status find_gpus(struct planner_given *given, struct planner_request *r,
                                 char *text, size_t size, struct pt_error *err)
 {
-    uint32_t gpus = planner_smallest_gpus(&r->setup, &r->space, 1, MOST_GPUS);
+    uint32_t gpus = planner_smallest_gpus(&r->setup, &r->space, 1, MOST_GPUS, MOST_GPUS);
 
     if (gpus == 0)
         return pt_fail(err, PT_CAPACITY, NULL, 0,

@@ -57,7 +57,7 @@ static void hardware_lines(FILE *f, const struct pt_setup *setup)
     char network[48] = "";
 
     if (nodes > 1)
-        snprintf(network, sizeof(network), ", %.0f GB/s between them",
+        snprintf(network, sizeof(network), ", %.4g GB/s between them",
                  c->nic_bytes_per_s / PT_GB);
     planner_paragraph(f, "hardware",
                       "%u x %s, %u node%s of %u (%s)%s, %.0f GiB host memory each",

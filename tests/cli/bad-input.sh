@@ -60,6 +60,7 @@ all() {
         try --params 7B --tp 2 --pp 2 --cp 1 --dp 1 --gpus 8 --mem 80G
         try --params 7B --global-batch 24 --micro-batch 1 --dp 16 --gpus 16 --mem 80G
         try --params 7B --seq-length 10001 --cp 8 --gpus 8 --mem 80G
+        try --params 7B --seq-length 4096 --cp 2 --attention eager --gpus 8 --mem 80G
         try --params 7B --zero 2 --pp 4 --stack megatron --gpus 16 --mem 80G
         try --params 7B --zero 3 --pp 4 --stack deepspeed --gpus 16 --mem 80G
         try --params 7B --pp 2 --stack fsdp --gpus 16 --mem 80G

@@ -35,13 +35,24 @@ fails 3 "$ptplan" --params 15B --gpus 8 --mem 80G --host-mem 192G --offload opti
 says 'do not fit the host memory'
 between 180 190 "GB of offloaded optimizer"
 between 193 260 "GiB on the fullest node"
-says '--offload auto: [4-9][0-9]% of the optimizer'
+says '--offload 0\.[5-9][0-9]*: the share that the hosts have room for'
+says '16 GPUs like these'
 
 # Eager attention keeps 4 B x 16 x 32 x 4096^2 = 32 GiB of scores.
 fails 3 "$ptplan" --model llama2-7B --attention eager --seq-length 4096 --micro-batch 16 \
     --gpus 8 --dp 8 --mem 80G
 says '32\.0 GiB: .*scores 4 B x 16 x 32 x 4096 x 4096'
 says '--attention flash'
+says 'closest layout \(tp 1  pp 1  dp 8  zero 3  micro-batch 16 x 4  recompute full, 32 of 32'
+! grep -q 'GPUs like these' "$tmp/err" || complain "8 cards do hold another layout"
+fails 3 "$ptplan" --model llama2-7B --attention eager --seq-length 4096 --micro-batch 16 \
+    --gpus 1 --mem 80G
+says '32\.0 GiB: .*scores 4 B x 16 x 32 x 4096 x 4096'
+
+# A number that is offered works as it stands.
+fails 3 "$ptplan" --params 24B --gpus 4 --mem 80G
+gpus=$(sed -n 's/.* - \([0-9]*\) GPUs like these$/\1/p' "$tmp/err")
+"$ptplan" --params 24B --gpus "$gpus" --mem 80G >/dev/null
 
 # Data parallelism alone holds everything on every card.
 fails 3 "$ptplan" --params 10B --gpus 16 --mem 80G --tp 1 --pp 1 --cp 1 --zero 0

@@ -182,12 +182,59 @@ static void order_does_not_matter(struct prop_rng *rng)
             "%.17g and %.17g", step_s[0], step_s[1]);
 }
 
+/* On networks from hopeless to excellent: every slice of the step and every volume is
+ * there once, none is negative, and no link carries more than it can. */
+static void slices_add_up(struct prop_rng *rng)
+{
+    const struct planner_options options = { .top = 1, .causal = true };
+    struct planner_result result;
+    struct pt_setup s;
+    struct planner_space space;
+    struct pt_error err = PT_ERROR_INIT;
+
+    small_setup(rng, &s, &space);
+    s.cluster.node_gpus = s.cluster.domain_gpus = PICK(rng, 1, 2, 4);
+    s.cluster.nic_bytes_per_s = pow(10.0, 6.5 + 5.0 * prop_unit(rng));
+    s.cluster.mem_limit_bytes = 70e9;
+    if (s.cluster.gpus > 1 && prop_below(rng, 2) == 0)
+        space.pp = (struct planner_list){ .n = 1, .value = { 2 } };
+    if (planner_search(&s, &space, &options, &result, &err) != PT_OK)
+        return;
+    const struct pt_plan *plan = &result.plan[0];
+    const struct pt_step *t = &plan->step;
+    const double slice[] = { t->compute_s, t->recompute_s, t->tp_s,       t->cp_s,
+                             t->ep_s,      t->pp_s,        t->bubble_s,   t->dp_s,
+                             t->other_s,   t->offload_s,   t->optimizer_s };
+    double sum = 0.0, m = pt_micro_batches(&s.job, &plan->layout);
+    double volume = t->tp_bytes + t->cp_bytes + t->ep_bytes + t->pp_bytes + t->dp_bytes;
+    struct pt_costs costs;
+
+    for (size_t i = 0; i < sizeof(slice) / sizeof(slice[0]); i++) {
+        REQUIRE(slice[i] >= -1e-9 * t->step_s, "slice %zu is %g s of %g", i, slice[i],
+                t->step_s);
+        sum += slice[i];
+    }
+    REQUIRE(fabs(sum / t->step_s - 1.0) < 1e-9, "slices %.12g s of %.12g", sum,
+            t->step_s);
+    REQUIRE(fabs(t->intra_bytes + t->inter_bytes - volume) <= 1e-9 * volume,
+            "%g inside + %g between, %g in all", t->intra_bytes, t->inter_bytes, volume);
+    if (s.cluster.gpus <= s.cluster.domain_gpus)
+        REQUIRE(t->inter_bytes <= 1e-9 * volume, "%g leave one node", t->inter_bytes);
+    pt_costs_init(&s, &plan->layout, &costs);
+    if (plan->layout.pp > 1)
+        REQUIRE(t->pipeline_s >= m * plan->layout.vpp * costs.p2p_s * (1.0 - 1e-9),
+                "%g s, and %g transfers of %g s each way", t->pipeline_s,
+                m * plan->layout.vpp, costs.p2p_s);
+    planner_result_fini(&result);
+}
+
 int main(void)
 {
     static const struct prop props[] = {
         { "bounds_lose_nothing", bounds_lose_nothing },
         { "more_never_hurts", more_never_hurts },
         { "order_does_not_matter", order_does_not_matter },
+        { "slices_add_up", slices_add_up },
     };
     int rc;
 
