@@ -13,7 +13,7 @@ static const uint8_t type_kind[3] = { PT_FORWARD, PT_BACKWARD_INPUT, PT_BACKWARD
 
 struct stage {
     uint32_t next[MAX_TYPES]; /* micro-batch to come */
-    double held;              /* chunks whose activations live */
+    double held;              /* activations that live, in the problem's unit */
     size_t front;             /* first pass of the base order that has not run */
     size_t n;                 /* passes done */
     double free_s, first_s;
@@ -108,11 +108,13 @@ static size_t place(const struct list *l, uint32_t s, uint32_t type)
 }
 
 /* What a pass adds to the activations held, once it has ended (a forward: begun). */
-static double effect(const struct list *l, uint8_t kind)
+static double effect(const struct list *l, uint32_t s, uint8_t kind, uint32_t chunk)
 {
-    return kind == PT_FORWARD          ? 1
-           : kind == PT_BACKWARD_INPUT ? l->pr->after_frac - 1
-                                       : -l->pr->after_frac;
+    double size = l->pr->size[chunk * l->p + s];
+
+    return size * (kind == PT_FORWARD          ? 1
+                   : kind == PT_BACKWARD_INPUT ? l->pr->after_frac - 1
+                                               : -l->pr->after_frac);
 }
 
 /* A forward may run now when it fits, and when everything that it overtakes still fits.
@@ -122,7 +124,8 @@ static bool fits(const struct list *l, uint32_t s, uint32_t type)
     const struct stage *st = &l->stage[s];
     const struct pt_pass *base = pt_order_stage(l->pr->base, s);
     const uint8_t *done = l->done + s * l->order->per_stage;
-    double held = st->held + 1, limit = l->pr->limit + 1e-6;
+    double held = st->held + effect(l, s, PT_FORWARD, type / 3);
+    double limit = l->pr->limit[s] * (1 + 1e-9);
     size_t end;
 
     if (type % 3 != 0)
@@ -133,7 +136,7 @@ static bool fits(const struct list *l, uint32_t s, uint32_t type)
     for (size_t i = st->front; i < end; i++) {
         if (done[i])
             continue;
-        held += effect(l, base[i].kind);
+        held += effect(l, s, base[i].kind, base[i].chunk);
         if (base[i].kind == PT_FORWARD && held > limit)
             return false;
     }
@@ -249,7 +252,7 @@ static bool begin(struct list *l, uint32_t s, uint32_t type, double now)
     done[place(l, s, type)] = 1;
     while (st->front < l->order->per_stage && done[st->front])
         st->front++;
-    st->held += effect(l, type_kind[type % 3]);
+    st->held += effect(l, s, type_kind[type % 3], type / 3);
     st->free_s = end_s;
     if (!deliver(l, s, type, end_s))
         return false;

@@ -23,8 +23,9 @@ struct pt_list_policy {
 struct pt_list_problem {
     const double *forward_s, *input_s, *weight_s; /* of one chunk, per stage */
     double comm_s;
-    double limit;      /* chunks whose activations one stage may hold */
-    double after_frac; /* of them, what is left between the input and the weight part */
+    const double *size; /* of a chunk's activations, [chunk * stages + stage]; any unit */
+    const double *limit; /* what a stage may hold of them */
+    double after_frac;   /* of them, what is left between the input and the weight part */
     const struct pt_order *base; /* any order that can run within `limit` */
 };
 

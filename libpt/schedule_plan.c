@@ -5,11 +5,62 @@
 #include "libpt/form.h"
 #include "libpt/schedule_plan.h"
 
+/* The largest row of the steady step at the model's own count of micro-batches in flight.
+ */
+static const struct pt_memory_row *steady_row(const struct pt_memory_terms *terms,
+                                              const struct pt_stage_content *content,
+                                              double *bytes)
+{
+    const struct pt_memory_row *best = NULL;
+
+    *bytes = 0;
+    for (unsigned i = 0; i < terms->n_all; i++) {
+        double row = pt_memory_row_bytes(&terms->row[i], content);
+
+        if (terms->row[i].phase == PT_PHASE_STEADY && (best == NULL || row > *bytes)) {
+            best = &terms->row[i];
+            *bytes = row;
+        }
+    }
+    return best;
+}
+
+void pt_plan_holdings(const struct pt_plan *plan, double *static_bytes,
+                      double *chunk_bytes, double *most_bytes)
+{
+    uint32_t pp = plan->layout.pp, m = pt_micro_batches(&plan->setup.job, &plan->layout);
+    struct pt_memory_terms terms;
+
+    *most_bytes = 0;
+    pt_memory_terms_init(&plan->setup, &plan->layout, &terms);
+    for (uint32_t s = 0; s < pp; s++) {
+        struct pt_stage_content content;
+        const struct pt_memory_row *row;
+        double bytes;
+
+        pt_stage_content(&plan->layout, &plan->split, m, s, &content);
+        row = steady_row(&terms, &content, &bytes);
+        *most_bytes = bytes > *most_bytes ? bytes : *most_bytes;
+        content.in_flight = 0;
+        static_bytes[s] = row ? pt_memory_row_bytes(row, &content) : 0;
+        for (uint32_t c = 0; c < plan->layout.vpp; c++) {
+            const struct pt_chunk *chunk = &plan->split.chunk[c * pp + s];
+            double held = row && c == 0 && s == 0 ? row->flight_first : 0;
+
+            for (int k = 0; row && k < PT_N_LAYER_KINDS; k++)
+                held += chunk->layers[k] * row->flight[k] +
+                        chunk->recomputed[k] * row->flight_recomputed[k];
+            chunk_bytes[c * pp + s] = held;
+        }
+    }
+}
+
 enum pt_status pt_schedule_of_plan(const struct pt_plan *plan,
                                    struct pt_schedule *schedule, struct pt_error *err)
 {
     uint32_t pp = plan->layout.pp;
-    double *times = malloc(3 * (size_t)pp * sizeof(*times));
+    double *times = malloc((4 + (size_t)plan->layout.vpp) * pp * sizeof(*times));
+    double *limit = times + 3 * (size_t)pp, *chunk = limit + pp, most;
     struct pt_schedule_spec spec = { .stage_forward_s = times };
     struct pt_costs costs;
     enum pt_status st;
@@ -23,6 +74,12 @@ enum pt_status pt_schedule_of_plan(const struct pt_plan *plan,
     spec.stage_weight_s = times + 2 * pp;
     spec.comm_s = costs.p2p_s;
     spec.micro_batches = costs.micro_batches;
+    /* Every stage may hold activations up to what the fullest one allocates. */
+    pt_plan_holdings(plan, limit, chunk, &most);
+    for (uint32_t s = 0; s < pp; s++)
+        limit[s] = most - limit[s];
+    spec.chunk_bytes = chunk;
+    spec.limit_bytes = limit;
     st = pt_schedule_build(&spec, &plan->layout, &plan->split, plan->setup.model.tied,
                            schedule, err);
     free(times);

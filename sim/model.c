@@ -27,51 +27,24 @@ void sim_model_fini(struct sim_model *model)
     memset(model, 0, sizeof(*model));
 }
 
-/* The largest row of the steady step at the planner's own count of micro-batches in
- * flight. */
-static const struct pt_memory_row *steady_row(const struct pt_memory_terms *terms,
-                                              const struct pt_stage_content *content)
+static enum pt_status fill_memory(const struct pt_plan *plan,
+                                  const struct pt_memory_terms *terms,
+                                  struct sim_model *m, struct pt_error *err)
 {
-    const struct pt_memory_row *best = NULL;
-    double most = 0;
+    uint32_t pp = plan->layout.pp, n = pp * plan->layout.vpp;
+    double *bytes = malloc(((size_t)pp + n) * sizeof(*bytes)), most;
 
-    for (unsigned i = 0; i < terms->n_all; i++) {
-        double bytes = pt_memory_row_bytes(&terms->row[i], content);
-
-        if (terms->row[i].phase == PT_PHASE_STEADY && (best == NULL || bytes > most)) {
-            best = &terms->row[i];
-            most = bytes;
-        }
-    }
-    return best;
-}
-
-static void fill_memory(const struct pt_plan *plan, const struct pt_memory_terms *terms,
-                        uint32_t micro_batches, struct sim_model *m)
-{
-    uint32_t pp = plan->layout.pp;
-
-    for (uint32_t s = 0; s < pp; s++) {
-        struct pt_stage_content content;
-        const struct pt_memory_row *row;
-
-        pt_stage_content(&plan->layout, &plan->split, micro_batches, s, &content);
-        if ((row = steady_row(terms, &content)) == NULL)
-            continue;
-        content.in_flight = 0;
-        m->stage[s].static_bytes = pt_memory_row_bytes(row, &content);
-        for (uint32_t c = 0; c < plan->layout.vpp; c++) {
-            const struct pt_chunk *chunk = &plan->split.chunk[c * pp + s];
-            double bytes = c == 0 && s == 0 ? row->flight_first : 0;
-
-            for (int k = 0; k < PT_N_LAYER_KINDS; k++)
-                bytes += chunk->layers[k] * row->flight[k] +
-                         chunk->recomputed[k] * row->flight_recomputed[k];
-            m->chunk[c * pp + s].activation_bytes = bytes;
-        }
-    }
+    if (bytes == NULL)
+        return pt_fail_memory(err);
+    pt_plan_holdings(plan, bytes, bytes + pp, &most);
+    for (uint32_t s = 0; s < pp; s++)
+        m->stage[s].static_bytes = bytes[s];
+    for (uint32_t i = 0; i < n; i++)
+        m->chunk[i].activation_bytes = bytes[pp + i];
     m->device_per_allocated = 1 + terms->fragmentation_frac;
     m->device_fixed_bytes = pt_memory_device_bytes(terms, 0);
+    free(bytes);
+    return PT_OK;
 }
 
 /* Bytes that a rank sends for its gradients and parameters, per step: as pt_step counts.
@@ -248,12 +221,12 @@ enum pt_status sim_model_make(const struct pt_plan *plan,
     }
     if ((st = pt_schedule_of_plan(plan, &model->schedule, err)) ||
         (st = fill_times(plan, &costs, model, err)) ||
+        (st = fill_memory(plan, &terms, model, err)) ||
         (st = fill_factors(options->straggler, options->n_stragglers, false,
                            "--straggler", ranks, &model->slowdown, err)) ||
         (st = fill_factors(options->degraded, options->n_degraded, true, "--link-degrade",
                            ranks, &model->link_capacity, err)))
         goto out;
-    fill_memory(plan, &terms, costs.micro_batches, model);
     fill_world(plan, &costs, options, model);
     model->world.slowdown = model->slowdown;
     model->world.link_capacity = model->link_capacity;
