@@ -408,6 +408,8 @@ static enum pt_status local_group(struct exec_comm *comm, enum exec_dim dim,
         if (ranks[i] == comm->rank)
             g->base.me = i;
     }
+    /* where an earlier group of these ranks ended */
+    g->head = g->tail = atomic_load(&g->slot[g->base.me]->posted);
     c->groups[c->n_groups++] = g;
     *out = g;
     return PT_OK;

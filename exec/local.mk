@@ -2,13 +2,20 @@
 # flags let the compiler contract and vectorise, which changes bits between instruction sets
 # but never between layouts. The rest is compiled like everything else.
 noinst_LIBRARIES += %reldir%/libexec.a %reldir%/libkernels_base.a
-%canon_reldir%_libexec_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CFLAGS) $(KERNEL_CPPFLAGS)
+%canon_reldir%_libexec_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENBLAS_CFLAGS) $(MPI_CFLAGS) $(KERNEL_CPPFLAGS)
 %canon_reldir%_libexec_a_SOURCES =
 %canon_reldir%_libexec_a_SOURCES += %reldir%/arena.c %reldir%/arena.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/attention.c %reldir%/attention.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/blas.c %reldir%/blas.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/comm.c %reldir%/comm.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/comm_local.c %reldir%/comm_local.h
+%canon_reldir%_libexec_a_SOURCES += %reldir%/comm_mpi.c %reldir%/comm_mpi.h
+%canon_reldir%_libexec_a_SOURCES += %reldir%/comm_tcp.c %reldir%/comm_tcp.h
+%canon_reldir%_libexec_a_SOURCES += %reldir%/comm_wire.c %reldir%/comm_wire.h
+%canon_reldir%_libexec_a_SOURCES += %reldir%/identity.c %reldir%/identity.h
+%canon_reldir%_libexec_a_SOURCES += %reldir%/place.c %reldir%/place.h
+%canon_reldir%_libexec_a_SOURCES += %reldir%/tcp_link.c %reldir%/tcp_link.h
+%canon_reldir%_libexec_a_SOURCES += %reldir%/wire.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/data.c %reldir%/data.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/dump.c %reldir%/dump.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/ends.c %reldir%/ends.h
@@ -50,7 +57,7 @@ kernel_libs += %reldir%/libkernels_avx2.a %reldir%/libkernels_avx512.a
 	-mfma -mprefer-vector-width=512
 endif
 
-exec_libs = %reldir%/libexec.a $(kernel_libs) libpt/libpt.a $(pt_libs) $(OPENBLAS_LIBS)
+exec_libs = %reldir%/libexec.a $(kernel_libs) libpt/libpt.a $(pt_libs) $(OPENBLAS_LIBS) $(MPI_LIBS)
 bin_PROGRAMS += ptexec
 ptexec_SOURCES = %reldir%/main.c
 ptexec_LDADD = $(exec_libs)

@@ -1,11 +1,17 @@
 #include "config.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/comm_local.h"
+#include "exec/comm_mpi.h"
+#include "exec/comm_tcp.h"
+#include "exec/comm_wire.h"
 #include "exec/data.h"
 #include "exec/launch.h"
+#include "exec/place.h"
 #include "exec/rank.h"
 #include "exec/stage.h"
 #include "exec/summary.h"
@@ -68,6 +74,9 @@ static const struct pt_opt opts[] = {
     { PT_OPT_STR, 0, "isa", "NAME", NULL,
       "kernels for: avx512, avx2 or base; default: the best", &o.isa,
       .choices = "avx512|avx2|base" },
+    { PT_OPT_STR, 0, "comm", "NAME", "auto",
+      "how ranks reach each other: auto (as the launcher says), local, mpi or tcp",
+      &o.comm, .choices = "auto|local|mpi|tcp" },
     { PT_OPT_SECONDS, 0, "watchdog", "TIME", "60s",
       "end a run that makes no progress for so long; 0: never", &o.watchdog_s },
 };
@@ -83,6 +92,7 @@ static int rank_main(int fd, uint32_t rank, long parent)
     struct pt_error err = PT_ERROR_INIT;
     struct exec_shared shared;
     struct exec_rank_status *status;
+    struct exec_comm *comm = NULL;
     enum pt_status st = exec_shared_open(fd, &shared, &err);
 
     if (st != PT_OK)
@@ -90,7 +100,11 @@ static int rank_main(int fd, uint32_t rank, long parent)
     status = &shared.header->rank[rank];
     st = exec_launch_settle(parent, &err);
     if (st == PT_OK)
-        st = exec_rank_run(&o, &shared, rank, stdout, &err);
+        st = exec_comm_local_open(&shared, rank, exec_kernels_find(o.isa), &comm, &err);
+    if (st == PT_OK)
+        st = exec_rank_run(&o, &shared, comm, stdout, &err);
+    if (comm != NULL)
+        comm->ops->close(comm);
     status->error = err;
     atomic_store(&status->phase, st == PT_OK ? EXEC_DONE : EXEC_FAILED);
     exec_shared_close(&shared);
@@ -113,7 +127,7 @@ static enum pt_status prepare(struct pt_plan *plan, char hash[65], struct pt_err
     ranks = plan->layout.tp * plan->layout.pp * plan->layout.dp;
     if (st == PT_OK && ranks > EXEC_MAX_RANKS)
         st = pt_fail(err, PT_CAPACITY, NULL, 0,
-                     "the plan is made for %u ranks; at most %d run on one host", ranks,
+                     "the plan is made for %u ranks; at most %d train together", ranks,
                      EXEC_MAX_RANKS);
     if (st != PT_OK || dry_run)
         return st;
@@ -143,6 +157,7 @@ static enum pt_status supervise(const struct pt_plan *plan, const char *hash, ch
     st = exec_shared_create(ranks, exec_stage_arena_bytes(plan), &shared, err);
     if (st != PT_OK)
         return st;
+    snprintf(shared.header->data_hash, sizeof(shared.header->data_hash), "%s", hash);
     if (!o.quiet) {
         exec_banner(stdout, &o, plan, hash, k->isa);
         fflush(stdout);
@@ -154,8 +169,129 @@ static enum pt_status supervise(const struct pt_plan *plan, const char *hash, ch
     return st;
 }
 
+/* --- a rank that a launcher started --- */
+
+/* "ptexec: rank 3 on b: ...": many ranks may speak at once. */
+static void launched_report(uint32_t rank, const struct pt_error *err)
+{
+    char who[128], host[64] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(who, sizeof(who), "%s: rank %u on %s", cli.prog, rank, host);
+    pt_report(who, err);
+}
+
+static struct exec_header *signalled; /* whose run a stop signal ends */
+
+static void on_stop(int sig)
+{
+    (void)sig;
+    atomic_store(&signalled->stop, 1);
+}
+
+/* The first signal asks for a stop after the step, the second one kills. */
+static void obey_signals(struct exec_header *header)
+{
+    struct sigaction stop = { .sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND };
+
+    signalled = header;
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGINT, &stop, NULL);
+}
+
+/* auto: MPI where the launcher set it up, else TCP. */
+static enum pt_status open_wire(const struct exec_place *place, struct exec_wire **wire,
+                                struct pt_error *err)
+{
+    const double setup = o.watchdog_s > 0 ? 10 * o.watchdog_s : 600;
+    bool mpi = strcmp(o.comm, "auto") == 0 ? place->mpi : strcmp(o.comm, "mpi") == 0;
+    struct exec_tcp_place p = { place->rank, place->size, place->address, place->port,
+                                setup };
+
+    if (mpi)
+        return exec_mpi_open(wire, err);
+    if (place->address[0] == '\0' || place->port == 0)
+        return pt_fail(
+            err, PT_USAGE, NULL, 0,
+            "%s says nowhere where rank 0 is: set MASTER_ADDR and MASTER_PORT, "
+            "or use --comm mpi",
+            exec_launcher_names[place->launcher]);
+    return exec_tcp_open(&p, wire, err);
+}
+
+static enum pt_status train_on(struct exec_wire *wire, const struct pt_plan *plan,
+                               const char *hash, struct exec_shared *shared,
+                               struct pt_error *err)
+{
+    const struct exec_kernels *k = exec_kernels_find(o.isa);
+    struct exec_comm *comm;
+    enum pt_status st = exec_comm_wire_open(wire, shared, o.watchdog_s, k, &comm, err);
+
+    if (st != PT_OK)
+        return st;
+    snprintf(shared->header->data_hash, sizeof(shared->header->data_hash), "%s", hash);
+    obey_signals(shared->header);
+    if (wire->rank == 0 && !o.quiet) {
+        exec_banner(stdout, &o, plan, hash, k->isa);
+        fflush(stdout);
+    }
+    st = exec_rank_run(&o, shared, comm, stdout, err);
+    if (st == PT_OK || st == PT_LIMIT) {
+        enum pt_status reported = exec_rank_reports(shared, comm, err);
+
+        st = reported != PT_OK ? reported : st;
+    }
+    if (wire->rank == 0 && !o.quiet && (st == PT_OK || st == PT_LIMIT))
+        exec_summary(stdout, plan, shared);
+    if (st != PT_OK && st != PT_LIMIT && !atomic_load(&shared->header->differ)) {
+        fflush(stdout);
+        launched_report(wire->rank, err);
+        wire->ops->abort(wire, pt_exit_status(st));
+    } else if (st != PT_OK && wire->rank == 0) {
+        pt_report(cli.prog, err);
+    }
+    comm->ops->close(comm);
+    return st;
+}
+
+/* This process is rank place->rank of place->size. Reports by itself. */
+static int launched_main(const struct exec_place *place)
+{
+    struct pt_error err = PT_ERROR_INIT;
+    struct exec_shared shared;
+    struct exec_wire *wire = NULL;
+    struct pt_plan plan;
+    char hash[65] = "";
+    uint32_t ranks;
+    enum pt_status st;
+
+    pt_plan_init(&plan);
+    st = prepare(&plan, hash, &err);
+    ranks = plan.layout.tp * plan.layout.pp * plan.layout.dp;
+    if (st == PT_OK && !dry_run)
+        st = exec_place_check(place, ranks, &err);
+    if (st == PT_OK && dry_run) {
+        st = place->rank == 0 ? exec_dry_run(stdout, &plan, &err) : PT_OK;
+    } else if (st == PT_OK) {
+        st = open_wire(place, &wire, &err);
+        if (st == PT_OK)
+            st = exec_shared_create(ranks, exec_stage_arena_bytes(&plan), &shared, &err);
+        if (st == PT_OK) {
+            st = train_on(wire, &plan, hash, &shared, &err);
+            exec_shared_close(&shared);
+            pt_plan_fini(&plan);
+            return pt_exit_status(st);
+        }
+    }
+    if (st != PT_OK)
+        launched_report(place->rank, &err);
+    pt_plan_fini(&plan);
+    return pt_exit_status(st);
+}
+
 int main(int argc, char **argv)
 {
+    struct exec_place place = { .size = 1 };
     struct pt_error err = PT_ERROR_INIT;
     char hash[65] = "", **copy = calloc((size_t)argc + 1, sizeof(*copy));
     struct pt_plan plan;
@@ -184,6 +320,22 @@ int main(int argc, char **argv)
     if (exec_launched(&fd, &rank, &parent)) {
         free(copy);
         return rank_main(fd, rank, parent);
+    }
+    if (strcmp(o.comm, "local") != 0)
+        st = exec_place_find(&place, &err);
+    if (st != PT_OK) {
+        free(copy);
+        return pt_report(cli.prog, &err);
+    }
+    if (place.launcher != EXEC_BY_HAND) {
+        free(copy);
+        return pt_close_stdout(cli.prog, launched_main(&place));
+    }
+    if (strcmp(o.comm, "mpi") == 0 || strcmp(o.comm, "tcp") == 0) {
+        free(copy);
+        pt_fail(&err, PT_USAGE, NULL, 0,
+                "--comm %s: start the ranks with mpirun, srun or torchrun", o.comm);
+        return pt_report(cli.prog, &err);
     }
     pt_plan_init(&plan);
     st = prepare(&plan, hash, &err);

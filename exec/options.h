@@ -11,6 +11,7 @@
 
 struct exec_options {
     const char *plan_path, *data, *metrics, *trace, *dump, *isa;
+    const char *comm; /* auto, local, mpi or tcp */
     uint64_t steps, seed, threads, log_every, reference_batch;
     bool seed_given, lr_given, warmup_given, decay_given, quiet;
     double watchdog_s;

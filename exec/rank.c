@@ -1,15 +1,19 @@
 #include "config.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "exec/blas.h"
-#include "exec/comm_local.h"
+#include "exec/comm_wire.h"
 #include "exec/dump.h"
+#include "exec/identity.h"
 #include "exec/metrics.h"
 #include "exec/rank.h"
 #include "exec/stage.h"
+
+_Static_assert(sizeof(struct exec_report) % sizeof(double) == 0, "travels as doubles");
 
 static double now_s(void)
 {
@@ -164,14 +168,44 @@ static enum pt_status with_stage(struct run *r, const struct pt_plan *plan,
     return st;
 }
 
+/* Every rank has the same program, plan and data? Says so, or fails on all of them. */
+static enum pt_status meet(const struct exec_options *o, const struct exec_shared *shared,
+                           struct exec_comm *comm, const struct exec_kernels *k,
+                           FILE *out, struct pt_error *err)
+{
+    const struct exec_wire *wire = exec_comm_wire(comm);
+    struct exec_identity mine, *all = calloc(comm->size, sizeof(*all));
+    enum pt_status st;
+
+    if (all == NULL)
+        return pt_fail_memory(err);
+    st = exec_identity_init(&mine, o->plan_path, shared->header->data_hash,
+                            wire != NULL ? wire->address : "", k->isa, err);
+    if (st == PT_OK)
+        st = exec_identity_exchange(comm, &mine, all, err);
+    if (st == PT_OK) {
+        st = exec_identity_compare(all, comm->size, err);
+        if (st != PT_OK)
+            atomic_store(&shared->header->differ, 1);
+    }
+    if (st == PT_OK && comm->rank == 0 && !o->quiet) {
+        exec_identity_print(out, all, comm->size,
+                            wire != NULL ? wire->version : "shared memory");
+        fflush(out);
+    }
+    free(all);
+    return st;
+}
+
 enum pt_status exec_rank_run(const struct exec_options *options,
-                             const struct exec_shared *shared, uint32_t rank, FILE *out,
-                             struct pt_error *err)
+                             const struct exec_shared *shared, struct exec_comm *comm,
+                             FILE *out, struct pt_error *err)
 {
     struct exec_options o = *options;
-    struct run r = { &o, NULL, &shared->header->rank[rank], shared->header, { 0 }, 0 };
+    struct run r = {
+        &o, NULL, &shared->header->rank[comm->rank], shared->header, { 0 }, 0
+    };
     const struct exec_kernels *k = exec_kernels_find(o.isa);
-    struct exec_comm *comm = NULL;
     struct exec_data data;
     struct pt_plan plan;
     enum pt_status st;
@@ -187,12 +221,41 @@ enum pt_status exec_rank_run(const struct exec_options *options,
     if (st == PT_OK && k == NULL)
         st = pt_fail(err, PT_USAGE, NULL, 0, "--isa: '%s' is not available here", o.isa);
     if (st == PT_OK)
-        st = exec_comm_local_open(shared, rank, k, &comm, err);
+        st = meet(&o, shared, comm, k, out, err);
     if (st == PT_OK)
         st = with_stage(&r, &plan, comm, k, &data, out, err);
-    if (comm != NULL)
-        comm->ops->close(comm);
     exec_data_close(&data);
     pt_plan_fini(&plan);
+    return st;
+}
+
+enum pt_status exec_rank_reports(const struct exec_shared *shared, struct exec_comm *comm,
+                                 struct pt_error *err)
+{
+    const size_t each = sizeof(struct exec_report) / sizeof(double);
+    struct exec_report *all = calloc(comm->size, sizeof(*all));
+    uint32_t *ranks = calloc(comm->size, sizeof(*ranks));
+    struct exec_collective op = { EXEC_ALLGATHER,    EXEC_F64, false, true, all,
+                                  comm->size * each, NULL };
+    struct exec_group *world = NULL;
+    enum pt_status st = PT_OK;
+
+    if (all == NULL || ranks == NULL) {
+        st = pt_fail_memory(err);
+        goto out;
+    }
+    for (uint32_t r = 0; r < comm->size; r++)
+        ranks[r] = r;
+    all[comm->rank] = shared->header->rank[comm->rank].report;
+    st = comm->ops->group(comm, EXEC_DIM_WORLD, ranks, comm->size, &world, err);
+    if (st == PT_OK)
+        st = exec_collective(world, &op, err);
+    for (uint32_t r = 0; st == PT_OK && r < comm->size; r++)
+        shared->header->rank[r].report = all[r];
+out:
+    if (world != NULL)
+        comm->ops->group_free(world);
+    free(ranks);
+    free(all);
     return st;
 }

@@ -70,8 +70,10 @@ struct exec_header {
     uint64_t magic;
     uint32_t size, stop_signals;
     uint64_t file_bytes, arena_bytes, slots_at, mail_at, arenas_at;
-    _Atomic uint32_t stop;  /* a stop was asked for: finish the step */
-    _Atomic uint32_t abort; /* give up at once */
+    _Atomic uint32_t stop;   /* a stop was asked for: finish the step */
+    _Atomic uint32_t abort;  /* give up at once */
+    _Atomic uint32_t differ; /* what the ranks were given does: all of them know */
+    char data_hash[72];      /* SHA-256 of the training data, hexadecimal */
     struct exec_rank_status rank[EXEC_MAX_RANKS];
 };
 

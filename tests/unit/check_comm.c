@@ -1,13 +1,18 @@
-/* The local transport, its ranks as threads over one shared file (so that a thread
- * sanitizer sees them): every collective against plain sums, messages in any order,
- * mismatches in words. */
+/* The local transport and the one over TCP, their ranks as threads over one shared file
+ * (so that a thread sanitizer sees them): every collective against plain sums, messages
+ * in any order, mismatches in words. */
 #include "config.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "exec/comm_local.h"
+#include "exec/comm_tcp.h"
+#include "exec/comm_wire.h"
 #include "tests/unit/unit.h"
 
 #define MAX_RANKS 5
@@ -16,9 +21,38 @@
 struct job {
     const struct exec_shared *shared;
     uint32_t rank;
+    uint16_t port; /* 0: local */
     void (*run)(struct exec_comm *comm, struct exec_group *world, struct pt_error *err);
     struct pt_error err;
 };
+
+static enum pt_status open_comm(const struct job *j, struct exec_comm **comm,
+                                struct pt_error *err)
+{
+    const struct exec_kernels *k = exec_kernels_find(NULL);
+    struct exec_tcp_place place = { j->rank, j->shared->header->size, "127.0.0.1",
+                                    j->port, 20 };
+    struct exec_wire *wire;
+    enum pt_status st;
+
+    if (j->port == 0)
+        return exec_comm_local_open(j->shared, j->rank, k, comm, err);
+    st = exec_tcp_open(&place, &wire, err);
+    return st != PT_OK ? st : exec_comm_wire_open(wire, j->shared, 20, k, comm, err);
+}
+
+/* A port that nobody listens at just now. */
+static uint16_t free_port(void)
+{
+    struct sockaddr_in a = { .sin_family = AF_INET };
+    socklen_t len = sizeof(a);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    close(fd);
+    return ntohs(a.sin_port);
+}
 
 static void *rank_main(void *arg)
 {
@@ -29,8 +63,7 @@ static void *rank_main(void *arg)
 
     for (uint32_t i = 0; i < MAX_RANKS; i++)
         ranks[i] = i;
-    if (exec_comm_local_open(j->shared, j->rank, exec_kernels_find(NULL), &comm,
-                             &j->err) != PT_OK)
+    if (open_comm(j, &comm, &j->err) != PT_OK)
         return NULL;
     if (comm->ops->group(comm, EXEC_DIM_WORLD, ranks, comm->size, &world, &j->err) ==
         PT_OK)
@@ -42,7 +75,7 @@ static void *rank_main(void *arg)
 }
 
 /* Runs `run` on n ranks; *err is the first failure that is not an echo. */
-static void on_ranks(uint32_t n,
+static void on_ranks(uint32_t n, bool tcp,
                      void (*run)(struct exec_comm *, struct exec_group *,
                                  struct pt_error *),
                      struct pt_error *err)
@@ -50,10 +83,11 @@ static void on_ranks(uint32_t n,
     struct job job[MAX_RANKS];
     pthread_t thread[MAX_RANKS];
     struct exec_shared shared;
+    uint16_t port = tcp ? free_port() : 0;
 
     ck_assert_int_eq(exec_shared_create(n, 1 << 20, &shared, err), PT_OK);
     for (uint32_t i = 0; i < n; i++) {
-        job[i] = (struct job){ &shared, i, run, PT_ERROR_INIT };
+        job[i] = (struct job){ &shared, i, port, run, PT_ERROR_INIT };
         ck_assert_int_eq(pthread_create(&thread[i], NULL, rank_main, &job[i]), 0);
     }
     for (uint32_t i = 0; i < n; i++)
@@ -124,7 +158,7 @@ START_TEST(collectives_give_the_same_bits)
 {
     struct pt_error err = PT_ERROR_INIT;
 
-    on_ranks((uint32_t)_i, all_collectives, &err);
+    on_ranks((uint32_t)_i / 2, _i % 2 == 1, all_collectives, &err);
     ck_assert_msg(err.status == PT_OK, "%d: %s", err.line, err.text);
 }
 END_TEST
@@ -159,7 +193,7 @@ START_TEST(more_than_the_ring_holds)
 {
     struct pt_error err = PT_ERROR_INIT;
 
-    on_ranks(3, many_at_once, &err);
+    on_ranks(3, _i == 1, many_at_once, &err);
     ck_assert_msg(err.status == PT_OK, "%d: %s", err.line, err.text);
 }
 END_TEST
@@ -204,7 +238,7 @@ START_TEST(messages_are_found_by_their_tag)
 {
     struct pt_error err = PT_ERROR_INIT;
 
-    on_ranks(2, messages, &err);
+    on_ranks(2, _i == 1, messages, &err);
     ck_assert_msg(err.status == PT_OK, "%d: %s", err.line, err.text);
 }
 END_TEST
@@ -224,7 +258,7 @@ START_TEST(a_mismatch_is_said)
 {
     struct pt_error err = PT_ERROR_INIT;
 
-    on_ranks(3, mismatch, &err);
+    on_ranks(3, _i == 1, mismatch, &err);
     ck_assert_int_eq(err.status, PT_SYSTEM);
     ck_assert_msg(strstr(err.text,
                          "collective mismatch in the world group: its operation 0 is "
@@ -249,22 +283,71 @@ START_TEST(a_message_of_another_size_is_said)
 {
     struct pt_error err = PT_ERROR_INIT;
 
-    on_ranks(2, wrong_size, &err);
+    on_ranks(2, _i == 1, wrong_size, &err);
     ck_assert_str_eq(err.text, "rank 0 sent 8 bytes where rank 1 expects 12");
+}
+END_TEST
+
+static void twice(struct exec_comm *comm, struct exec_group *world, struct pt_error *err)
+{
+    struct exec_collective op = { EXEC_ALLREDUCE, EXEC_F64, false, true,
+                                  comm->arena,    1,        NULL };
+    uint32_t ranks[MAX_RANKS] = { 0, 1, 2, 3, 4 };
+    double *x = comm->arena;
+
+    for (int i = 0; i < 3; i++) {
+        *x = 1 + comm->rank;
+        if (exec_collective(world, &op, err) != PT_OK)
+            return;
+        EXPECT(*x == 6, "round %d: %g", i, *x);
+        comm->ops->group_free(world);
+        if (comm->ops->group(comm, EXEC_DIM_WORLD, ranks, comm->size, &world, err) !=
+            PT_OK)
+            return;
+    }
+}
+
+START_TEST(a_group_may_be_made_again)
+{
+    struct pt_error err = PT_ERROR_INIT;
+
+    on_ranks(3, _i == 1, twice, &err);
+    ck_assert_msg(err.status == PT_OK, "%d: %s", err.line, err.text);
+}
+END_TEST
+
+/* One rank goes away: the others say whom they lost, and do not wait for ever. */
+static void loses(struct exec_comm *comm, struct exec_group *world, struct pt_error *err)
+{
+    struct exec_collective op = { EXEC_ALLREDUCE, EXEC_F64, false, true,
+                                  comm->arena,    1,        NULL };
+
+    if (comm->rank != 1)
+        exec_collective(world, &op, err);
+}
+
+START_TEST(a_lost_rank_is_said)
+{
+    struct pt_error err = PT_ERROR_INIT;
+
+    on_ranks(3, true, loses, &err);
+    ck_assert_str_eq(err.text, "lost rank 1: it ended its connection");
 }
 END_TEST
 
 int main(void)
 {
     Suite *s = suite_create("comm");
-    TCase *t = tcase_create("local");
+    TCase *t = tcase_create("local and TCP");
 
     tcase_set_timeout(t, 60);
-    tcase_add_loop_test(t, collectives_give_the_same_bits, 1, MAX_RANKS + 1);
-    tcase_add_test(t, more_than_the_ring_holds);
-    tcase_add_test(t, messages_are_found_by_their_tag);
-    tcase_add_test(t, a_mismatch_is_said);
-    tcase_add_test(t, a_message_of_another_size_is_said);
+    tcase_add_loop_test(t, collectives_give_the_same_bits, 2, 2 * MAX_RANKS + 2);
+    tcase_add_loop_test(t, more_than_the_ring_holds, 0, 2);
+    tcase_add_loop_test(t, messages_are_found_by_their_tag, 0, 2);
+    tcase_add_loop_test(t, a_mismatch_is_said, 0, 2);
+    tcase_add_loop_test(t, a_message_of_another_size_is_said, 0, 2);
+    tcase_add_loop_test(t, a_group_may_be_made_again, 0, 2);
+    tcase_add_test(t, a_lost_rank_is_said);
     suite_add_tcase(s, t);
     return unit_run(s);
 }
