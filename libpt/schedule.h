@@ -82,9 +82,9 @@ struct pt_schedule_spec {
     /* ZB_AUTO: the fraction of an activation that max_in_flight still counts between the
      * input and the weight part; 0: 1, all of it. */
     double after_input_frac;
-    /* The V family, optional (both or none): bytes of the activations of a chunk and micro-batch,
-     * [chunk * pp + stage], and what a stage may hold of them at once. NULL: every chunk counts
-     * the same, and the schedule's own count is the limit. */
+    /* The V family, optional (both or none): bytes of the activations of a chunk and
+     * micro-batch, [chunk * pp + stage], and what a stage may hold of them at once. NULL:
+     * every chunk counts the same, and the schedule's own count is the limit. */
     const double *chunk_bytes, *limit_bytes;
 };
 

@@ -5,56 +5,102 @@
 #include "libpt/units.h"
 #include "planner/diagnose.h"
 
+static double most_offload(const struct planner_space *space)
+{
+    return !space->offload ? 0.0 : space->offload_frac < 0.0 ? 1.0 : space->offload_frac;
+}
+
+/* What a layer of a kind cannot do without on a row, with f micro-batches in flight (at
+ * least one is). */
+static double least_layer(const struct pt_memory_row *r, int kind, bool recompute,
+                          double f, double offload)
+{
+    double plain = r->layer[kind] + f * r->flight[kind];
+    double again = plain + r->recomputed[kind] + f * r->flight_recomputed[kind];
+
+    return (recompute ? fmin(plain, again) : plain) - offload * r->offload[kind];
+}
+
 double planner_least_bytes(const struct pt_setup *setup,
                            const struct planner_space *space,
-                           const struct pt_layout *layout)
+                           const struct pt_layout *layout,
+                           const struct pt_memory_terms *terms)
 {
-    struct pt_memory_terms t;
-    double worst = 0.0, pp = layout->pp;
-    double offload = !space->offload             ? 0.0
-                     : space->offload_frac < 0.0 ? 1.0
-                                                 : space->offload_frac;
+    double worst = 0.0, pp = layout->pp, offload = most_offload(space);
+    bool recompute = layout->recompute == PT_RECOMPUTE_FULL;
 
-    pt_memory_terms_init(setup, layout, &t);
-    for (unsigned j = 0; j < t.n_rows; j++) {
-        const struct pt_memory_row *r = &t.row[j];
+    for (unsigned j = 0; j < terms->n_rows; j++) {
+        const struct pt_memory_row *r = &terms->row[j];
         double bytes = r->first + r->last + r->flight_first -
                        offload * (r->offload_first + r->offload_last);
 
-        for (int k = 0; k < PT_N_LAYER_KINDS; k++) {
-            double flight = r->flight[k];
-
-            if (layout->recompute == PT_RECOMPUTE_FULL)
-                flight = fmin(flight, flight + r->flight_recomputed[k]);
+        for (int k = 0; k < PT_N_LAYER_KINDS; k++)
             bytes += pt_model_layers(&setup->model, (enum pt_layer_kind)k) *
-                     (r->layer[k] + flight - offload * r->offload[k]);
-        }
+                     least_layer(r, k, recompute, 1.0, offload);
         worst = fmax(worst, r->constant + bytes / pp);
     }
-    return pt_memory_device_bytes(&t, worst);
+    return pt_memory_device_bytes(terms, worst);
 }
 
-enum pt_status planner_relieved_memory(const struct pt_setup *setup,
-                                       const struct planner_space *space,
-                                       const struct pt_layout *layout,
-                                       struct pt_memory *memory, struct pt_error *err)
+bool planner_may_hold(const struct pt_setup *setup, const struct planner_space *space,
+                      const struct pt_layout *layout, const struct pt_memory_terms *terms,
+                      bool recompute, uint32_t micro_batches)
 {
-    struct pt_memory_terms terms;
-    struct pt_split split;
-    double offload = !space->offload             ? 0.0
-                     : space->offload_frac < 0.0 ? 1.0
-                                                 : space->offload_frac;
-    enum pt_status st = pt_split_init(&split, layout->pp, layout->vpp, err);
+    double limit = (pt_memory_limit(setup) - terms->communicator_bytes -
+                    terms->context_bytes - terms->fragmentation_bytes) /
+                   (1.0 + terms->fragmentation_frac);
+    double offload = most_offload(space), total = setup->model.layers, held = 0.0;
+
+    for (uint32_t s = 0; s < layout->pp && held < total; s++) {
+        double f = pt_in_flight(layout, micro_batches, s), n = total;
+
+        for (unsigned j = 0; j < terms->n_rows; j++) {
+            const struct pt_memory_row *r = &terms->row[j];
+            double least = HUGE_VAL;
+
+            for (int k = 0; k < PT_N_LAYER_KINDS; k++)
+                if (pt_model_layers(&setup->model, (enum pt_layer_kind)k) > 0)
+                    least = fmin(least, least_layer(r, k, recompute, f, offload));
+            if (least > 0.0)
+                n = fmin(n, floor((limit - r->constant) / least * (1.0 + 1e-9)));
+        }
+        held += fmax(n, 0.0);
+    }
+    return held >= total;
+}
+
+/* The even split of a layout with every relief that the space allows. */
+static enum pt_status relieved_split(const struct pt_setup *setup,
+                                     const struct planner_space *space,
+                                     const struct pt_layout *layout,
+                                     struct pt_split *split, struct pt_error *err)
+{
+    enum pt_status st = pt_split_init(split, layout->pp, layout->vpp, err);
 
     if (st != PT_OK)
         return st;
-    pt_split_even(&split, &setup->model, layout, space->embedding_slots);
+    pt_split_even(split, &setup->model, layout, space->embedding_slots);
     for (uint32_t s = 0; s < layout->pp; s++)
-        split.offload_frac[s] = offload;
-    pt_memory_terms_init(setup, layout, &terms);
-    st = pt_memory_init(setup, layout, &terms, &split, memory, err);
-    pt_split_fini(&split);
-    return st;
+        split->offload_frac[s] = most_offload(space);
+    return PT_OK;
+}
+
+/* Device bytes of the fullest stage. */
+static double fullest_bytes(const struct pt_setup *setup, const struct pt_layout *layout,
+                            const struct pt_memory_terms *terms,
+                            const struct pt_split *split)
+{
+    uint32_t m = pt_micro_batches(&setup->job, layout);
+    double most = 0.0;
+
+    for (uint32_t s = 0; s < layout->pp; s++) {
+        struct pt_stage_content content;
+
+        pt_stage_content(layout, split, m, s, &content);
+        for (unsigned j = 0; j < terms->n_rows; j++)
+            most = fmax(most, pt_memory_row_bytes(&terms->row[j], &content));
+    }
+    return pt_memory_device_bytes(terms, most);
 }
 
 enum pt_status planner_closest_add(struct planner_closest *closest,
@@ -62,20 +108,25 @@ enum pt_status planner_closest_add(struct planner_closest *closest,
                                    const struct planner_space *space,
                                    const struct pt_layout *layout, struct pt_error *err)
 {
-    struct pt_memory memory;
+    struct pt_memory_terms terms;
+    struct pt_split split;
     enum pt_status st;
+    double bytes;
 
-    if (closest->any && planner_least_bytes(setup, space, layout) >= closest->bytes)
+    pt_memory_terms_init(setup, layout, &terms);
+    if (closest->any &&
+        planner_least_bytes(setup, space, layout, &terms) >= closest->bytes)
         return PT_OK;
-    st = planner_relieved_memory(setup, space, layout, &memory, err);
+    st = relieved_split(setup, space, layout, &split, err);
     if (st != PT_OK)
         return st;
-    if (!closest->any || memory.device_bytes < closest->bytes) {
+    bytes = fullest_bytes(setup, layout, &terms, &split);
+    pt_split_fini(&split);
+    if (!closest->any || bytes < closest->bytes) {
         closest->any = true;
-        closest->bytes = memory.device_bytes;
+        closest->bytes = bytes;
         closest->layout = *layout;
     }
-    pt_memory_fini(&memory);
     return PT_OK;
 }
 
@@ -86,11 +137,18 @@ enum pt_status planner_shortfall(const struct pt_setup *setup,
                                  struct pt_error *err)
 {
     char need[32], have[32];
+    struct pt_memory_terms terms;
+    struct pt_split split;
     enum pt_status st;
 
     if (!closest->any)
         return pt_fail(err, PT_BUG, NULL, 0, "no layout fits, and none is the closest");
-    st = planner_relieved_memory(setup, space, &closest->layout, &shortfall->memory, err);
+    st = relieved_split(setup, space, &closest->layout, &split, err);
+    if (st != PT_OK)
+        return st;
+    pt_memory_terms_init(setup, &closest->layout, &terms);
+    st = pt_memory_init(setup, &closest->layout, &terms, &split, &shortfall->memory, err);
+    pt_split_fini(&split);
     if (st != PT_OK)
         return st;
     shortfall->closest = closest->layout;

@@ -8,14 +8,16 @@
  * everything offloaded and recomputed that may be, one micro-batch in flight. */
 double planner_least_bytes(const struct pt_setup *setup,
                            const struct planner_space *space,
-                           const struct pt_layout *layout);
+                           const struct pt_layout *layout,
+                           const struct pt_memory_terms *terms);
 
-/* The even split of a layout with every relief that the space allows, and what it needs.
- */
-enum pt_status planner_relieved_memory(const struct pt_setup *setup,
-                                       const struct planner_space *space,
-                                       const struct pt_layout *layout,
-                                       struct pt_memory *memory, struct pt_error *err);
+/* Whether the stages can hold all layers: each as many, whole ones, as its memory allows
+ * with every relief, without embedding and head. terms: of a layout that differs in
+ * schedule, chunks and recomputation only, and needs no more; recompute: layers may be,
+ * in full. */
+bool planner_may_hold(const struct pt_setup *setup, const struct planner_space *space,
+                      const struct pt_layout *layout, const struct pt_memory_terms *terms,
+                      bool recompute, uint32_t micro_batches);
 
 /* The layout that misses by least, of those that cannot fit. */
 struct planner_closest {

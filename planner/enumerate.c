@@ -313,6 +313,16 @@ static bool sharding_conflicts(const struct planner_space *s, const struct pt_la
     return l->pp > 1 && s->zero_max_with_pp > 0 && l->zero > s->zero_max_with_pp;
 }
 
+static bool may_fit(struct walk *w, const struct pt_layout *l)
+{
+    if (w->visitor->may_fit(w->visitor->ctx, l))
+        return true;
+    w->counts->seen++;
+    w->counts->no_memory++;
+    w->valid++;
+    return false;
+}
+
 static void sharding(struct walk *w, struct planner_group *g, struct pt_layout l)
 {
     bool alone = pt_grad_group(&l, false) == 1 &&
@@ -332,16 +342,14 @@ static void sharding(struct walk *w, struct planner_group *g, struct pt_layout l
             }
             if (!valid(w, &l, 5))
                 continue;
-            if (!w->visitor->may_fit(w->visitor->ctx, &l)) {
-                w->counts->seen++;
-                w->counts->no_memory++;
-                w->valid++;
+            /* Full recomputation is the leanest, other modes are asked one by one. */
+            if (cheapest == PT_RECOMPUTE_FULL && !may_fit(w, &l))
                 continue;
-            }
             for (uint32_t k = 0; k < w->recompute.n && !w->stop; k++) {
                 l.recompute = (enum pt_recompute)w->recompute.v[k];
-                if (!covered(w, k))
-                    schedules(w, g, l);
+                if (covered(w, k) || (cheapest != PT_RECOMPUTE_FULL && !may_fit(w, &l)))
+                    continue;
+                schedules(w, g, l);
             }
         }
 }

@@ -30,6 +30,8 @@ struct search {
     struct planner_top top;
     struct planner_stats *stats;
     struct planner_closest closest;
+    struct pt_memory_terms terms; /* of the candidates at hand, at their leanest */
+    bool recompute;               /* their layers may be recomputed in full */
     size_t probe_at;
     uint64_t started; /* layouts with a greedy split */
     double start_s;
@@ -208,6 +210,11 @@ static bool on_candidate(void *ctx, const struct pt_layout *layout, double bound
         s->stats->bounded++;
         return true;
     }
+    if (!planner_may_hold(s->setup, s->space, layout, &s->terms, s->recompute,
+                          pt_micro_batches(&s->setup->job, layout))) {
+        s->st = no_memory(s, layout);
+        return s->st == PT_OK && !out_of_time(s);
+    }
     planner_pack(layout, bound_s, &c);
     if (!planner_heap_push(&s->heap, &c)) {
         s->st = pt_fail(s->err, PT_SYSTEM, NULL, 0, "out of memory");
@@ -218,11 +225,21 @@ static bool on_candidate(void *ctx, const struct pt_layout *layout, double bound
     return s->st == PT_OK && !out_of_time(s);
 }
 
+/* The terms of all candidates that differ in schedule and recomputation only. A list
+ * scheduler frees part of an activation early, so where it may be chosen it stands for
+ * all. */
 static bool on_memory(void *ctx, const struct pt_layout *layout)
 {
     struct search *s = ctx;
+    struct pt_layout least = *layout;
 
-    if (planner_least_bytes(s->setup, s->space, layout) <= pt_memory_limit(s->setup))
+    for (uint32_t i = 0; layout->pp > 1 && i < s->space->schedule.n; i++)
+        if (s->space->schedule.value[i] == PT_SCHEDULE_ZB_AUTO)
+            least.schedule = PT_SCHEDULE_ZB_AUTO;
+    pt_memory_terms_init(s->setup, &least, &s->terms);
+    s->recompute = layout->recompute == PT_RECOMPUTE_FULL;
+    if (planner_least_bytes(s->setup, s->space, layout, &s->terms) <=
+        pt_memory_limit(s->setup))
         return true;
     if (s->top.n == 0 && s->st == PT_OK)
         s->st = planner_closest_add(&s->closest, s->setup, s->space, layout, s->err);

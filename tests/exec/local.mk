@@ -8,5 +8,7 @@ pt_run_programs += %reldir%/layouts
 %canon_reldir%_layouts_LDADD = libpt/libpt.a $(pt_libs)
 
 cli_tests += %reldir%/accounting.sh %reldir%/faults.sh %reldir%/pytorch.py
+cli_tests += %reldir%/faults.sh %reldir%/pytorch.sh
+EXTRA_DIST += %reldir%/pytorch.py
 cli_tests += %reldir%/launchers.sh
 cli_tests += %reldir%/faults.sh %reldir%/pytorch.py

@@ -32,3 +32,5 @@ pt_run_programs += %reldir%/prop_plan_sim
 pt_run_programs += %reldir%/prop_cost
 %canon_reldir%_prop_cost_SOURCES = %reldir%/prop_cost.c %reldir%/prop.h
 %canon_reldir%_prop_cost_LDADD = libpt/libpt.a $(pt_libs)
+
+long_tests += %reldir%/many.sh

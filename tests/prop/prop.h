@@ -49,12 +49,16 @@ static inline double prop_unit(struct prop_rng *rng)
         }                                                                                \
     } while (0)
 
-/* Runs every property n_cases times, from seed 1 (PT_SEED: that one). */
+/* Runs every property n_cases times, from seed 1 on; PT_SEED: that seed alone;
+ * PT_TIMES=K: K times as many cases, the first ones again among them (make check-long).
+ */
 static inline int prop_run(const struct prop *props, size_t n_props, uint64_t n_cases)
 {
-    const char *text = getenv("PT_SEED");
+    const char *text = getenv("PT_SEED"), *times = getenv("PT_TIMES");
     uint64_t one = text ? strtoull(text, NULL, 10) : 0;
 
+    if (times != NULL)
+        n_cases *= strtoull(times, NULL, 10);
     for (size_t p = 0; p < n_props; p++) {
         for (uint64_t seed = one ? one : 1; seed <= (one ? one : n_cases); seed++) {
             struct prop_rng rng = { seed, seed, props[p].name };
@@ -63,7 +67,7 @@ static inline int prop_run(const struct prop *props, size_t n_props, uint64_t n_
         }
         printf("%s: %" PRIu64 " cases\n", props[p].name, one ? (uint64_t)1 : n_cases);
     }
-    return EXIT_SUCCESS;
+    return n_cases > 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 #endif
