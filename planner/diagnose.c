@@ -103,6 +103,23 @@ static double fullest_bytes(const struct pt_setup *setup, const struct pt_layout
     return pt_memory_device_bytes(terms, most);
 }
 
+enum pt_status planner_relieved_memory(const struct pt_setup *setup,
+                                       const struct planner_space *space,
+                                       const struct pt_layout *layout,
+                                       struct pt_memory *memory, struct pt_error *err)
+{
+    struct pt_memory_terms terms;
+    struct pt_split split;
+    enum pt_status st = relieved_split(setup, space, layout, &split, err);
+
+    if (st != PT_OK)
+        return st;
+    pt_memory_terms_init(setup, layout, &terms);
+    st = pt_memory_init(setup, layout, &terms, &split, memory, err);
+    pt_split_fini(&split);
+    return st;
+}
+
 enum pt_status planner_closest_add(struct planner_closest *closest,
                                    const struct pt_setup *setup,
                                    const struct planner_space *space,
@@ -137,18 +154,11 @@ enum pt_status planner_shortfall(const struct pt_setup *setup,
                                  struct pt_error *err)
 {
     char need[32], have[32];
-    struct pt_memory_terms terms;
-    struct pt_split split;
     enum pt_status st;
 
     if (!closest->any)
         return pt_fail(err, PT_BUG, NULL, 0, "no layout fits, and none is the closest");
-    st = relieved_split(setup, space, &closest->layout, &split, err);
-    if (st != PT_OK)
-        return st;
-    pt_memory_terms_init(setup, &closest->layout, &terms);
-    st = pt_memory_init(setup, &closest->layout, &terms, &split, &shortfall->memory, err);
-    pt_split_fini(&split);
+    st = planner_relieved_memory(setup, space, &closest->layout, &shortfall->memory, err);
     if (st != PT_OK)
         return st;
     shortfall->closest = closest->layout;

@@ -19,6 +19,12 @@ bool planner_may_hold(const struct pt_setup *setup, const struct planner_space *
                       const struct pt_layout *layout, const struct pt_memory_terms *terms,
                       bool recompute, uint32_t micro_batches);
 
+/* The memory of the even split of a layout with every relief that the space allows. */
+enum pt_status planner_relieved_memory(const struct pt_setup *setup,
+                                       const struct planner_space *space,
+                                       const struct pt_layout *layout,
+                                       struct pt_memory *memory, struct pt_error *err);
+
 /* The layout that misses by least, of those that cannot fit. */
 struct planner_closest {
     bool any;
