@@ -215,7 +215,7 @@ START_TEST(cross_entropy_rows)
         k->row_max(max, x, 2, n, H);
         k->row_sum_exp(sum, x, max, 2, n, H);
         for (size_t t = 0; t < 2; t++) {
-            double m = -INFINITY, s = 0;
+            double m = -HUGE_VAL, s = 0;
 
             for (size_t j = 0; j < n; j++)
                 m = fmax(m, (double)x[t * H + j]);
