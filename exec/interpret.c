@@ -327,6 +327,7 @@ enum pt_status exec_step(struct exec_stage *s, uint64_t step, bool stop_asked,
         s->record[i].begin_s = now_s();
         st = execute(s, prog, i, stop_asked, err);
         s->record[i].end_s = now_s();
+        s->record[i].bytes = (double)s->env.arena.total;
         if (st == PT_OK)
             st = collect(s, false, err);
     }

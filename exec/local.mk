@@ -33,6 +33,7 @@ noinst_LIBRARIES += %reldir%/libexec.a %reldir%/libkernels_base.a
 %canon_reldir%_libexec_a_SOURCES += %reldir%/shared.c %reldir%/shared.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/stage.c %reldir%/stage.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/summary.c %reldir%/summary.h
+%canon_reldir%_libexec_a_SOURCES += %reldir%/timeline.c %reldir%/timeline.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/unit.c %reldir%/unit.h
 
 kernel_sources = %reldir%/kernels.c %reldir%/kernels.h %reldir%/vec.h

@@ -15,6 +15,7 @@
 #include "exec/rank.h"
 #include "exec/stage.h"
 #include "exec/summary.h"
+#include "exec/timeline.h"
 #include "libpt/cli.h"
 
 static struct exec_options o;
@@ -62,6 +63,8 @@ static const struct pt_opt opts[] = {
       .hi = 1e9 },
     { PT_OPT_GROUP, 0, "Output", NULL, NULL, NULL, NULL },
     { PT_OPT_STR, 'm', "metrics", "FILE.csv", NULL, "a row per step", &o.metrics },
+    { PT_OPT_STR, 0, "trace", "FILE.json", NULL,
+      "the last step's timeline, for Perfetto and ptsim --compare", &o.trace },
     { PT_OPT_STR, 0, "dump", "DIR", NULL,
       "write weights before and after, and the first step's gradients, as .npy",
       &o.dump },
@@ -165,6 +168,8 @@ static enum pt_status supervise(const struct pt_plan *plan, const char *hash, ch
     st = exec_launch_run(&l, &shared, err);
     if (!o.quiet && (st == PT_OK || st == PT_LIMIT))
         exec_summary(stdout, plan, &shared);
+    if (st == PT_OK && o.trace != NULL)
+        st = exec_timeline(o.trace, plan, &shared, err);
     exec_shared_close(&shared);
     return st;
 }

@@ -88,6 +88,7 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
     took = now_s() - begin;
     r->total_s += step > 1 ? took : 0;
     rep->steps = step;
+    rep->records_at = (uint64_t)((const char *)s->record - (const char *)r->header);
     rep->loss = s->loss;
     rep->step_s = step > 1 ? r->total_s / (double)(step - 1) : took;
     rep->peak_bytes = (double)s->env.arena.peak;

@@ -33,6 +33,7 @@ struct exec_report {
     double use_bytes[EXEC_N_USES]; /* when the total peaked */
     struct exec_traffic traffic;   /* of one step */
     uint64_t steps;                /* done */
+    uint64_t records_at; /* in the file: struct exec_record of each instruction */
     double loss;
 };
 

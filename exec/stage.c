@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "exec/stage.h"
+#include "libpt/schedule_plan.h"
 
 size_t exec_stage_arena_bytes(const struct pt_plan *plan)
 {
@@ -125,13 +126,9 @@ static enum pt_status check_order(const struct exec_stage *s, struct pt_error *e
 
 static enum pt_status make_schedule(struct exec_stage *s, struct pt_error *err)
 {
-    struct pt_schedule_spec spec;
-    enum pt_status st;
+    /* the very list that the simulator prices */
+    enum pt_status st = pt_schedule_of_plan(s->plan, &s->schedule, err);
 
-    memset(&spec, 0, sizeof(spec));
-    spec.micro_batches = s->micro_batches;
-    st = pt_schedule_build(&spec, s->layout, &s->plan->split, s->env.shape.tied,
-                           &s->schedule, err);
     if (st == PT_OK)
         st = pt_schedule_check(&s->schedule, err);
     if (st == PT_OK)
@@ -143,21 +140,25 @@ static enum pt_status make_buffers(struct exec_stage *s, struct pt_error *err)
 {
     const struct exec_shape *sh = &s->env.shape;
     size_t n = (size_t)s->schedule.chunks * s->micro_batches;
-    float *table;
+    float *table, *record = NULL;
     enum pt_status st;
 
     s->flight = calloc(n, sizeof(*s->flight));
     s->losses = calloc(s->micro_batches, sizeof(*s->losses));
     s->tokens = calloc(sh->T, sizeof(*s->tokens));
     s->targets = calloc(sh->T, sizeof(*s->targets));
-    s->record = calloc(s->schedule.stage[s->stage].n, sizeof(*s->record));
-    if (s->flight == NULL || s->losses == NULL || s->tokens == NULL ||
-        s->targets == NULL || s->record == NULL)
+    if (s->flight == NULL || s->losses == NULL || s->tokens == NULL || s->targets == NULL)
         return no_memory(err);
     s->norm_entries = exec_norm_entries(sh);
     s->table_n = s->norm_entries + (size_t)s->micro_batches * s->layout->dp + 1;
     st = exec_alloc(&s->env.arena, EXEC_USE_CONTROL, 2 * s->table_n, &table, err);
     s->table = (double *)(void *)table;
+    if (st == PT_OK)
+        st =
+            exec_alloc(&s->env.arena, EXEC_USE_CONTROL,
+                       s->schedule.stage[s->stage].n * sizeof(*s->record) / sizeof(float),
+                       &record, err);
+    s->record = (struct exec_record *)(void *)record;
     return st;
 }
 
@@ -256,5 +257,4 @@ void exec_stage_fini(struct exec_stage *s)
     free(s->losses);
     free(s->tokens);
     free(s->targets);
-    free(s->record);
 }

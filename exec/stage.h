@@ -51,8 +51,11 @@ struct exec_parcel { /* a message until its receiver has it */
     uint64_t ticket;
 };
 
-struct exec_record { /* when an instruction ran, seconds of a monotonic clock */
-    double begin_s, end_s;
+/* When an instruction ran, in seconds of the monotonic clock that all ranks of a host
+ * share, and what the arena held after it. In the arena, so that the supervisor can read
+ * it at the end. */
+struct exec_record {
+    double begin_s, end_s, bytes;
 };
 
 struct exec_stage {
@@ -87,7 +90,7 @@ struct exec_stage {
     const struct exec_optimizer *optimizer;
     struct exec_held *reducing; /* ZeRO-2 and 3: the reduction that may still run */
     bool fuse_head; /* of the FORWARD at hand: its head's backward belongs to it */
-    struct exec_record *record; /* of the step's instructions, owned */
+    struct exec_record *record; /* of the last step's instructions */
     /* Called at every instruction, and with NULL at every layer; may be NULL. */
     void (*heartbeat)(void *arg, const struct pt_instr *at);
     void *heartbeat_arg;

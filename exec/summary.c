@@ -6,6 +6,7 @@
 #include "exec/blas.h"
 #include "exec/stage.h"
 #include "exec/summary.h"
+#include "libpt/schedule_plan.h"
 #include "libpt/units.h"
 
 static void layout_line(FILE *f, const struct pt_plan *plan)
@@ -56,14 +57,10 @@ static void print_instr(FILE *f, const struct pt_instr *in)
 enum pt_status exec_dry_run(FILE *f, const struct pt_plan *plan, struct pt_error *err)
 {
     const struct pt_layout *l = &plan->layout;
-    struct pt_schedule_spec spec;
     struct pt_schedule sc;
     char mem[32];
-    enum pt_status st;
+    enum pt_status st = pt_schedule_of_plan(plan, &sc, err);
 
-    memset(&spec, 0, sizeof(spec));
-    spec.micro_batches = pt_micro_batches(&plan->setup.job, l);
-    st = pt_schedule_build(&spec, l, &plan->split, plan->setup.model.tied, &sc, err);
     if (st != PT_OK)
         return st;
     st = pt_schedule_check(&sc, err);
