@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "libpt/form.h"
@@ -55,6 +56,21 @@ void pt_plan_holdings(const struct pt_plan *plan, double *static_bytes,
     }
 }
 
+/* A plan written by hand may name hardware without rates; no order follows from that. */
+static enum pt_status check_times(const double *times, size_t n, double comm_s,
+                                  struct pt_error *err)
+{
+    bool ok = isfinite(comm_s);
+
+    for (size_t i = 0; i < n; i++)
+        ok = ok && isfinite(times[i]);
+    return ok ? PT_OK
+              : pt_fail(err, PT_INPUT, NULL, 0,
+                        "the plan's hardware has a rate of zero: its passes or transfers "
+                        "take "
+                        "for ever");
+}
+
 enum pt_status pt_schedule_of_plan(const struct pt_plan *plan,
                                    struct pt_schedule *schedule, struct pt_error *err)
 {
@@ -80,8 +96,13 @@ enum pt_status pt_schedule_of_plan(const struct pt_plan *plan,
         limit[s] = most - limit[s];
     spec.chunk_bytes = chunk;
     spec.limit_bytes = limit;
-    st = pt_schedule_build(&spec, &plan->layout, &plan->split, plan->setup.model.tied,
-                           schedule, err);
+    st = pt_schedule_is_v(plan->layout.schedule) ||
+                 plan->layout.schedule == PT_SCHEDULE_ZB_AUTO
+             ? check_times(times, 3 * (size_t)pp, spec.comm_s, err)
+             : PT_OK;
+    if (st == PT_OK)
+        st = pt_schedule_build(&spec, &plan->layout, &plan->split, plan->setup.model.tied,
+                               schedule, err);
     free(times);
     if (st == PT_OK && (st = pt_schedule_check(schedule, err)))
         pt_schedule_fini(schedule);

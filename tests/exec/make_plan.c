@@ -5,6 +5,16 @@
 
 #include "tests/exec/make_plan.h"
 
+/* Built-in values of a scope's constants into their record. */
+static void set_constants(enum pt_scope scope, void *record)
+{
+    size_t n;
+    const struct pt_constant *k = pt_constants(scope, &n);
+
+    for (size_t i = 0; i < n; i++)
+        memcpy((char *)record + k[i].offset, &k[i].dflt, sizeof(k[i].dflt));
+}
+
 void make_plan_default(struct pt_plan *plan)
 {
     struct pt_setup *s = &plan->setup;
@@ -23,6 +33,16 @@ void make_plan_default(struct pt_plan *plan)
     s->cluster.gpu.mem_bytes = 2e9;
     s->cluster.gpu.peak_flops[PT_FP32] = 1e11;
     s->cluster.gpu.hbm_bytes_per_s = 1e10;
+    s->cluster.gpu.sm_count = 1;
+    set_constants(PT_SCOPE_STACK, &s->stack);
+    set_constants(PT_SCOPE_DEVICE, &s->device);
+    set_constants(PT_SCOPE_NETWORK, &s->network);
+    s->cluster.gpu.h2d_bytes_per_s = s->cluster.gpu.d2h_bytes_per_s = 4e9;
+    s->cluster.link.allreduce_bytes_per_s = s->cluster.link.allgather_bytes_per_s = 3e9;
+    s->cluster.link.alltoall_bytes_per_s = s->cluster.link.p2p_bytes_per_s = 3e9;
+    s->cluster.link.half_bytes = 65536;
+    s->cluster.link.alpha_s = 1e-5;
+    s->cluster.nic_bytes_per_s = 1e9;
     s->job = (struct pt_job){ .seq = 32,
                               .global_batch = 8,
                               .precision = PT_FP32,
