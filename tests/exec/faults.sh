@@ -2,6 +2,14 @@
 # What goes wrong ends cleanly: a sentence, the documented exit status, no process left over.
 . "${top_srcdir:-.}/tests/cli/lib.sh"
 exe=$top_builddir/ptexec
+pid=
+# A run of this test never outlives it, however the test ends.
+cleanup() {
+    if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi
+    rm -rf "$tmp"
+}
+trap cleanup EXIT
+trap 'exit 1' HUP INT TERM
 head -c 100000 "$top_srcdir/exec/kernels.c" >"$tmp/text"
 cat "$top_srcdir"/exec/*.c >>"$tmp/text"
 "$top_builddir/tests/exec/mkplan" "$tmp/two.json" pp=2 dp=2 zero=1
@@ -17,7 +25,7 @@ children() {
 # run SECONDS-OF-HEADSTART SIGNAL WHICH: signals one process of a long run; sets st.
 hit() {
     : >"$tmp/m.csv"
-    "$exe" "$tmp/two.json" --data "text:$tmp/text" --steps 100000 -q --watchdog 2s \
+    "$exe" "$tmp/two.json" --data "text:$tmp/text" --steps 3000 -q --watchdog 2s \
         --metrics "$tmp/m.csv" >"$tmp/out" 2>"$tmp/err" &
     pid=$!
     n=0
@@ -30,6 +38,7 @@ hit() {
     kill "-$1" "$victim"
     st=0
     wait "$pid" || st=$?
+    pid=
     [ -z "$(left)" ] || { echo "left over after $1 of $2: $(left)"; exit 1; }
     rm -f "$tmp/m.csv"
 }
@@ -50,11 +59,12 @@ hit STOP rank
 want 4 'no rank made progress for 2 s'
 grep -q '^rank 2: .*now: .*last: ' "$tmp/err"
 # The supervisor itself is killed: nothing may stay behind.
-"$exe" "$tmp/two.json" --data "text:$tmp/text" --steps 100000 -q &
+"$exe" "$tmp/two.json" --data "text:$tmp/text" --steps 3000 -q &
 pid=$!
 sleep 0.5
 kill -KILL "$pid"
 wait "$pid" || true
+pid=
 sleep 0.5
 [ -z "$(left)" ]
 fails 2 "$exe" "$tmp/one.json" --data "text:$tmp/nowhere" -q
