@@ -433,37 +433,45 @@ static enum pt_status lead(struct tcp_wire *w, const struct exec_tcp_place *p,
     return st;
 }
 
-/* "eth0 10.0.0.1" of the connection to another rank. */
-static void describe(struct tcp_wire *w)
+/* This end's address of a connection, without a port. */
+static bool own_address(const struct exec_link *l, char host[NI_MAXHOST], bool *loopback)
 {
-    uint32_t other = w->base.rank == 0 ? 1 : 0;
     struct sockaddr_storage own;
-    struct ifaddrs *list = NULL;
     socklen_t len = sizeof(own);
-    char host[NI_MAXHOST] = "";
 
-    snprintf(w->base.version, sizeof(w->base.version), "TCP");
-    if (other >= w->base.size ||
-        getsockname(w->link[other].fd, (struct sockaddr *)&own, &len) != 0 ||
-        getnameinfo((struct sockaddr *)&own, len, host, sizeof(host), NULL, 0,
+    if (l->fd < 0 || getsockname(l->fd, (struct sockaddr *)&own, &len) != 0 ||
+        getnameinfo((struct sockaddr *)&own, len, host, NI_MAXHOST, NULL, 0,
                     NI_NUMERICHOST) != 0)
-        return;
+        return false;
     if (strncmp(host, "::ffff:", 7) == 0)
         memmove(host, host + 7, strlen(host + 7) + 1);
+    *loopback = is_loopback(&own);
+    return true;
+}
+
+/* "eth0 10.0.0.1": where the ranks on other hosts, else the others here, are reached. */
+static void describe(struct tcp_wire *w)
+{
+    struct ifaddrs *list = NULL;
+    char host[NI_MAXHOST] = "", found[NI_MAXHOST] = "";
+    bool loopback = true;
+
+    snprintf(w->base.version, sizeof(w->base.version), "TCP");
+    for (uint32_t r = 0; r < w->base.size && loopback; r++)
+        if (own_address(&w->link[r], found, &loopback))
+            memcpy(host, found, sizeof(host));
     snprintf(w->base.address, sizeof(w->base.address), "%.100s", host);
     if (getifaddrs(&list) != 0)
         return;
     for (const struct ifaddrs *i = list; i != NULL; i = i->ifa_next) {
-        char name[NI_MAXHOST];
+        int family = i->ifa_addr != NULL ? i->ifa_addr->sa_family : AF_UNSPEC;
+        socklen_t len =
+            family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 
-        if (i->ifa_addr == NULL ||
-            (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6) ||
-            getnameinfo(i->ifa_addr,
-                        i->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
-                                                          : sizeof(struct sockaddr_in6),
-                        name, sizeof(name), NULL, 0, NI_NUMERICHOST) != 0)
-            continue;
-        if (strcmp(name, host) == 0)
+        if ((family == AF_INET || family == AF_INET6) &&
+            getnameinfo(i->ifa_addr, len, found, sizeof(found), NULL, 0,
+                        NI_NUMERICHOST) == 0 &&
+            strcmp(found, host) == 0)
             snprintf(w->base.address, sizeof(w->base.address), "%.20s %.100s",
                      i->ifa_name, host);
     }

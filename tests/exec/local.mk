@@ -11,4 +11,5 @@ cli_tests += %reldir%/accounting.sh %reldir%/faults.sh %reldir%/pytorch.py
 cli_tests += %reldir%/faults.sh %reldir%/pytorch.sh
 EXTRA_DIST += %reldir%/pytorch.py
 cli_tests += %reldir%/launchers.sh
+long_tests += %reldir%/two-hosts.sh
 cli_tests += %reldir%/faults.sh %reldir%/pytorch.py
