@@ -36,3 +36,4 @@ bin_PROGRAMS += ptplan
 ptplan_SOURCES = %reldir%/main.c
 ptplan_LDADD = %reldir%/libplanner.a sim/libsim.a libpt/libpt.a $(pt_libs) $(GLPK_LIBS)
 %canon_reldir%_libplanner_a_SOURCES += %reldir%/units.c %reldir%/units.h
+%canon_reldir%_libplanner_a_SOURCES += %reldir%/sweep.c %reldir%/sweep.h

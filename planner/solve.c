@@ -6,6 +6,7 @@
 
 #include "planner/greedy.h"
 #include "planner/solve.h"
+#include "planner/sweep.h"
 
 /* A split this close to the bound is the best one: sums differ by rounding. */
 #define EXACT 4e-9
@@ -114,6 +115,32 @@ static enum pt_status run_milp(struct planner_solver *s, double cutoff_s,
     return PT_OK;
 }
 
+/* Exact where one kind of layers is to be placed and nothing is traded against the host.
+ */
+static enum pt_status run_sweep(struct planner_solver *s, double cutoff_s,
+                                struct pt_error *err)
+{
+    struct planner_sweep sweep;
+    double under = s->found ? fmin(cutoff_s, s->step_s) : cutoff_s;
+    enum pt_status st =
+        planner_sweep(&s->problem, &s->bound, under, &s->other, s->load, &sweep, err);
+
+    if (st != PT_OK)
+        return st;
+    s->bound_s = fmax(s->bound_s, sweep.bound_s);
+    if (sweep.found && (!s->found || sweep.step_s < s->step_s)) {
+        keep_other(s);
+        s->step_s = sweep.step_s;
+        s->found = true;
+    }
+    return PT_OK;
+}
+
+static bool exact(const struct planner_solver *s)
+{
+    return s->found && s->step_s <= s->bound_s * (1.0 + EXACT) && !s->always_milp;
+}
+
 enum pt_status planner_solver_start(struct planner_solver *s, double cutoff_s,
                                     enum planner_outcome *outcome, struct pt_error *err)
 {
@@ -136,10 +163,15 @@ enum pt_status planner_solver_start(struct planner_solver *s, double cutoff_s,
     if (s->problem.forced) {
         s->bound_s = s->found ? s->step_s : s->bound_s;
         *outcome = s->found ? PLANNER_SOLVED : PLANNER_NO_MEMORY;
-    } else if (s->found && s->step_s <= s->bound_s * (1.0 + EXACT) && !s->always_milp) {
-        *outcome = PLANNER_SOLVED;
+        return PT_OK;
     }
-    return PT_OK;
+    if (!exact(s) && planner_one_kind(&s->problem) && !s->always_milp)
+        st = run_sweep(s, cutoff_s, err);
+    if (exact(s))
+        *outcome = PLANNER_SOLVED;
+    else if (!s->found && s->bound_s > cutoff_s)
+        *outcome = PLANNER_CUT;
+    return st;
 }
 
 enum pt_status planner_solver_run(struct planner_solver *s, double cutoff_s,
