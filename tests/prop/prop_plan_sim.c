@@ -138,6 +138,8 @@ static void plans(struct prop_rng *rng)
         goto out;
     for (uint32_t k = 0; k < plan.layout.pp; k++)
         offload = offload || plan.split.offload_frac[k] > 0;
+    /* The closed form takes m times the slowest stage; with GPipe the slowest one
+     * forwards and the slowest one backwards may be two, which costs a little more. */
     exact = plan.layout.schedule <= PT_SCHEDULE_1F1B;
     REQUIRE(sim_model_make(&plan, &options, &m, &err) == PT_OK, "%s", err.text);
     REQUIRE(sim_run(&m.world, NULL, 0, &one, &err) == PT_OK, "%s", err.text);
@@ -150,7 +152,7 @@ static void plans(struct prop_rng *rng)
                plan.layout.dp, plan.layout.zero, m.schedule.micro_batches,
                offload ? " offload" : "", one.step_s[0], m.closed.step_s,
                100 * difference);
-    REQUIRE(difference < (exact ? 0.02 : 0.5) && difference > (offload ? -0.6 : -0.3),
+    REQUIRE(difference < (exact ? 0.05 : 0.5) && difference > (offload ? -0.6 : -0.3),
             "%s tp %u pp %u dp %u m %u: step %g, closed form %g",
             pt_schedule_name(plan.layout.schedule), plan.layout.tp, plan.layout.pp,
             plan.layout.dp, m.schedule.micro_batches, one.step_s[0], m.closed.step_s);
