@@ -11,7 +11,10 @@
 
 /* No trial may keep a person waiting: what is not found in this time is not offered. */
 #define TRIAL_SECONDS 5.0
-#define MOST_GPUS     65536u
+/* Machines that are offered: up to this many times the one that is there. */
+#define TIMES_GPUS 64u
+#define SOME_GPUS  1024u
+#define MOST_GPUS  65536u
 
 struct planner_fit planner_try(const struct pt_setup *setup,
                                const struct planner_space *given)
@@ -299,7 +302,10 @@ static void offer_machine(struct planner_capacity *c, const struct pt_setup *set
     struct pt_setup more = *setup;
     uint32_t node = setup->cluster.node_gpus > 0 ? setup->cluster.node_gpus : 1;
     uint32_t have = setup->cluster.gpus;
-    uint32_t gpus = planner_smallest_gpus(setup, given, have + 1, MOST_GPUS, node);
+    uint32_t most = have >= MOST_GPUS / TIMES_GPUS   ? MOST_GPUS
+                    : have >= SOME_GPUS / TIMES_GPUS ? TIMES_GPUS * have
+                                                     : SOME_GPUS;
+    uint32_t gpus = planner_smallest_gpus(setup, given, have + 1, most, node);
 
     space.dp.n = 0;
     if (given->dp.n > 0 && planner_try(setup, &space).fits)

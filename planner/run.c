@@ -16,11 +16,48 @@
 
 /* --- --gpus auto and --params max: a number found, then put in the option's place --- */
 
+/* Nothing fits: a record without a layout where one is asked for. */
+static enum pt_status unresolved(const struct planner_request *r, FILE *out,
+                                 struct pt_error *err)
+{
+    const struct pt_layout alone = { 1, 1, 1, 1, 1, 1, .micro_batch = 1 };
+    struct planner_result none = { .shortfall = { .closest = alone } };
+    char text[sizeof(err->text)];
+    enum pt_status st = PT_OK;
+
+    snprintf(text, sizeof(text), "%s", err->text);
+    if (r->format == PLANNER_CSV)
+        st = planner_write_csv(out, &r->setup, &none, text, err);
+    else if (r->format == PLANNER_JSON)
+        st = planner_write_json(out, &r->setup, &none, text, err);
+    return st == PT_OK ? PT_CAPACITY : st;
+}
+
+/* Whether the values contradict each other whatever the number of GPUs. */
+static enum pt_status contradiction(const struct planner_request *r, struct pt_error *err)
+{
+    const struct planner_options options = { .top = 1, .time_limit_s = 1, .gap = 0.999 };
+    struct pt_setup setup = r->setup;
+    struct planner_space space = r->space;
+    struct pt_error why = PT_ERROR_INIT;
+    struct planner_result result;
+    enum pt_status st;
+
+    memset(&result, 0, sizeof(result));
+    setup.cluster.gpus = MOST_GPUS;
+    space.idle_gpus = true;
+    st = planner_search(&setup, &space, &options, &result, &why);
+    planner_result_fini(&result);
+    return st == PT_USAGE ? pt_fail(err, st, NULL, 0, "%s", why.text) : PT_OK;
+}
+
 static enum pt_status find_gpus(struct planner_given *given, struct planner_request *r,
                                 char *text, size_t size, struct pt_error *err)
 {
     uint32_t gpus = planner_smallest_gpus(&r->setup, &r->space, 1, MOST_GPUS, MOST_GPUS);
 
+    if (gpus == 0 && contradiction(r, err) != PT_OK)
+        return PT_USAGE;
     if (gpus == 0)
         return pt_fail(err, PT_CAPACITY, NULL, 0,
                        "--gpus auto: no number of GPUs up to %u fits", MOST_GPUS);
@@ -269,6 +306,8 @@ enum pt_status planner_run(const struct planner_given *asked, const char *profil
         st = check_outputs(&request, err);
     if (st == PT_OK)
         st = resolve(&given, &request, profile_dir, text, sizeof(text), err);
+    if (st == PT_CAPACITY)
+        st = unresolved(&request, out, err);
     if (st == PT_OK) {
         for (unsigned i = 0; notes != NULL && i < request.warnings.n; i++)
             fprintf(notes, "ptplan: warning: %s\n", request.warnings.text[i]);

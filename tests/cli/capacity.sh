@@ -71,3 +71,14 @@ done
 # A plan is never written.
 fails 3 "$ptplan" --params 24B --gpus 4 --mem 80G -o "$tmp/plan.json"
 [ ! -e "$tmp/plan.json" ] || complain "a plan was written after an error"
+
+# The smallest machine and the largest model, where there is none.
+for ask in "--params 1B --gpus auto --tp 1 --pp 1 --zero 0" "--params max --gpus 1"; do
+    st=0
+    # shellcheck disable=SC2086 # a list of options
+    "$ptplan" $ask --mem 1G --format json >"$tmp/out" 2>"$tmp/err" || st=$?
+    [ "$st" -eq 3 ] || complain "$ask: exit $st"
+    grep -q '"status": "infeasible"' "$tmp/out" || complain "$ask: no record"
+done
+fails 2 "$ptplan" --params 1B --gpus auto --mem 80G --tp 5
+says 'TP 5 does not divide'
