@@ -44,6 +44,10 @@ static bool starts_with_number(const char *text)
     return strchr("0123456789.+-", *text) != NULL && *text != '\0';
 }
 
+/* Thirty years for one pass: beyond it sums of a schedule lose their small terms, and at
+ * last overflow. */
+#define MOST_SECONDS 1e9
+
 /* The text with a header in front; NULL when memory runs out. */
 static char *with_header(unsigned part, const char *text, size_t *len)
 {
@@ -71,6 +75,9 @@ static enum pt_status read_cell(const struct pt_csv *csv, const char *path, size
     if (pt_parse_seconds("time", field, seconds, &why))
         return pt_fail(err, PT_INPUT, path, line, "%s", why.text);
     *seconds *= unit_s;
+    if (*seconds > MOST_SECONDS)
+        return pt_fail(err, PT_INPUT, path, line, "time: %g s is more than %g s",
+                       *seconds, MOST_SECONDS);
     return PT_OK;
 }
 
