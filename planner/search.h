@@ -15,7 +15,8 @@ struct planner_list {
 struct planner_space {
     struct planner_list tp, pp, vpp, cp, ep, dp, zero, zero_group, micro_batch;
     struct planner_list sequence_parallel; /* 0, 1 */
-    struct planner_list recompute; /* enum pt_recompute; FULL allows r of n layers */
+    struct planner_list recompute;         /* enum pt_recompute; FULL alone: every layer,
+                                              else r of n layers */
     struct planner_list schedule; /* enum pt_schedule_kind; of pipelines: pp 1 has none */
     uint32_t zero_max_with_pp;    /* when pp > 1: 1 where the software cannot shard
                                      gradients under pipelining; 0: no limit */
@@ -39,7 +40,7 @@ struct planner_stats {
     uint64_t invalid;   /* refused by pt_layout_check */
     uint64_t bounded;   /* discarded because the bound cannot beat the best */
     uint64_t no_memory; /* cannot fit whatever the split */
-    uint64_t solved;    /* MILPs solved */
+    uint64_t solved;    /* by a split that meets the bound, or a MILP */
     double bound_s;     /* best lower bound of what is left */
     double gap;         /* (best - bound_s) / best; 0: proved */
     double even_step_s; /* the best plan's layout with layers as even as integers allow
