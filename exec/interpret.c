@@ -15,7 +15,7 @@ static double now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static uint32_t rank_of_stage(const struct exec_stage *s, uint32_t stage)
+uint32_t exec_rank_of_stage(const struct exec_stage *s, uint32_t stage)
 {
     uint32_t each = s->layout->tp * s->layout->dp;
 
@@ -30,7 +30,7 @@ static uint64_t tag_of(bool gradient, uint32_t piece, uint32_t mb)
 }
 
 /* Releases what has been received; with `all`, waits for every receiver. */
-static enum pt_status collect(struct exec_stage *s, bool all, struct pt_error *err)
+enum pt_status exec_collect(struct exec_stage *s, bool all, struct pt_error *err)
 {
     enum pt_status st = PT_OK;
 
@@ -52,10 +52,10 @@ static enum pt_status collect(struct exec_stage *s, bool all, struct pt_error *e
     return st;
 }
 
-static enum pt_status post(struct exec_stage *s, uint32_t to, uint64_t tag, float **buf,
-                           struct pt_error *err)
+enum pt_status exec_post(struct exec_stage *s, uint32_t to, uint64_t tag, float **buf,
+                         struct pt_error *err)
 {
-    struct exec_parcel p = { *buf, rank_of_stage(s, to), 0 };
+    struct exec_parcel p = { *buf, exec_rank_of_stage(s, to), 0 };
     size_t bytes = s->env.shape.Ts * s->env.shape.h * sizeof(float);
     enum pt_status st;
 
@@ -91,11 +91,11 @@ static enum pt_status message(struct exec_stage *s, const struct pt_instr *in,
     if (f == NULL)
         return pt_fail(err, PT_SYSTEM, NULL, 0, "out of memory");
     if (in->kind == PT_SEND_ACTIVATION)
-        return post(s, in->peer, tag_of(false, p->index + 1, in->micro_batch),
-                    &f->x[p->n_layers], err);
+        return exec_post(s, in->peer, tag_of(false, p->index + 1, in->micro_batch),
+                         &f->x[p->n_layers], err);
     if (in->kind == PT_SEND_GRADIENT) {
-        st = post(s, in->peer, tag_of(true, p->index - 1, in->micro_batch), &f->dy[0],
-                  err);
+        st = exec_post(s, in->peer, tag_of(true, p->index - 1, in->micro_batch),
+                       &f->dy[0], err);
         if (st == PT_OK)
             exec_flight_done(s, in->chunk, in->micro_batch);
         return st;
@@ -104,7 +104,7 @@ static enum pt_status message(struct exec_stage *s, const struct pt_instr *in,
     st = exec_alloc(&s->env.arena, EXEC_USE_ACTIVATIONS, bytes / sizeof(float), at, err);
     if (st != PT_OK)
         return st;
-    return s->comm->ops->recv(s->comm, rank_of_stage(s, in->peer),
+    return s->comm->ops->recv(s->comm, exec_rank_of_stage(s, in->peer),
                               tag_of(gradient, p->index, in->micro_batch), *at, bytes,
                               err);
 }
@@ -329,7 +329,7 @@ enum pt_status exec_step(struct exec_stage *s, uint64_t step, bool stop_asked,
         s->record[i].end_s = now_s();
         s->record[i].bytes = (double)s->env.arena.total;
         if (st == PT_OK)
-            st = collect(s, false, err);
+            st = exec_collect(s, false, err);
     }
     if (st == PT_OK && (s->env.arena.damaged || s->host.damaged))
         return pt_fail(err, PT_BUG, NULL, 0, "a block of the arena was overwritten");
@@ -346,5 +346,5 @@ enum pt_status exec_settle(struct exec_stage *s, struct pt_error *err)
 {
     enum pt_status st = each_piece(s, gathered, err);
 
-    return st == PT_OK ? collect(s, true, err) : st;
+    return st == PT_OK ? exec_collect(s, true, err) : st;
 }

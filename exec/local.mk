@@ -19,6 +19,7 @@ noinst_LIBRARIES += %reldir%/libexec.a %reldir%/libkernels_base.a
 %canon_reldir%_libexec_a_SOURCES += %reldir%/data.c %reldir%/data.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/dump.c %reldir%/dump.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/ends.c %reldir%/ends.h
+%canon_reldir%_libexec_a_SOURCES += %reldir%/evaluate.c %reldir%/evaluate.h
 %canon_reldir%_libexec_a_SOURCES += %reldir%/held.c
 %canon_reldir%_libexec_a_SOURCES += %reldir%/interpret.c
 %canon_reldir%_libexec_a_SOURCES += %reldir%/kernels_all.c %reldir%/kernels.h

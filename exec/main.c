@@ -29,6 +29,13 @@ static const struct pt_opt opts[] = {
       .hi = 1e9 },
     { PT_OPT_U64, 's', "seed", "N", NULL,
       "of weights and sample order; default: the plan's", &o.seed, &o.seed_given },
+    { PT_OPT_U64, 0, "eval-every", "N", "0",
+      "steps between evaluations on --eval-data; 0: none", &o.eval_every, .lo = 0,
+      .hi = 1e9 },
+    { PT_OPT_STR, 0, "eval-data", "SPEC", NULL, "held-out tokens, written like --data",
+      &o.eval_data },
+    { PT_OPT_U64, 0, "eval-batches", "N", "4", "global batches of one evaluation",
+      &o.eval_batches, .lo = 1, .hi = 1e6 },
     { PT_OPT_FLAG, 0, "dry-run", NULL, NULL,
       "print ranks, groups, memory and first instructions, train nothing", &dry_run },
     { PT_OPT_GROUP, 0, "Optimizer (AdamW)", NULL, NULL, NULL, NULL },
@@ -142,6 +149,13 @@ static enum pt_status prepare(struct pt_plan *plan, char hash[65], struct pt_err
     st = exec_data_check(&data, plan->setup.model.vocab, err);
     if (st == PT_OK)
         exec_data_hash(&data, hash);
+    exec_data_close(&data);
+    if (st != PT_OK || o.eval_every == 0)
+        return st;
+    st = exec_data_open(o.eval_data, plan->setup.job.seq, &data, err);
+    if (st != PT_OK)
+        return st;
+    st = exec_data_check(&data, plan->setup.model.vocab, err);
     exec_data_close(&data);
     return st;
 }
@@ -273,6 +287,8 @@ static int launched_main(const struct exec_place *place)
     pt_plan_init(&plan);
     st = prepare(&plan, hash, &err);
     ranks = plan.layout.tp * plan.layout.pp * plan.layout.dp;
+    if (st == PT_OK && o.trace != NULL)
+        st = pt_fail(&err, PT_USAGE, NULL, 0, "--trace needs --comm local");
     if (st == PT_OK && !dry_run)
         st = exec_place_check(place, ranks, &err);
     if (st == PT_OK && dry_run) {

@@ -1,6 +1,8 @@
 #include "config.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +27,8 @@ static enum pt_status failed(const struct exec_metrics *m, struct pt_error *err)
 }
 
 enum pt_status exec_metrics_open(struct exec_metrics *m, const char *path, FILE *out,
-                                 uint64_t steps, uint64_t log_every, struct pt_error *err)
+                                 uint64_t steps, uint64_t log_every, bool evaluates,
+                                 struct pt_error *err)
 {
     memset(m, 0, sizeof(*m));
     m->path = path;
@@ -33,13 +36,16 @@ enum pt_status exec_metrics_open(struct exec_metrics *m, const char *path, FILE 
     m->terminal = out != NULL && isatty(fileno(out));
     m->steps = steps;
     m->log_every = log_every;
+    m->evaluates = evaluates;
     m->begin_s = now_s();
     if (path == NULL)
         return PT_OK;
     m->csv = fopen(path, "w");
-    if (m->csv == NULL || fputs("step,tokens,loss,grad_norm,lr,step_time_s,tokens_per_s,"
-                                "peak_mem_bytes\n",
-                                m->csv) < 0)
+    if (m->csv == NULL ||
+        fprintf(
+            m->csv,
+            "step,tokens,loss,grad_norm,lr,step_time_s,tokens_per_s,peak_mem_bytes%s\n",
+            evaluates ? ",eval_loss" : "") < 0)
         return failed(m, err);
     return PT_OK;
 }
@@ -89,12 +95,20 @@ static enum pt_status show(struct exec_metrics *m, const struct exec_point *p,
 enum pt_status exec_metrics_add(struct exec_metrics *m, const struct exec_point *p,
                                 struct pt_error *err)
 {
+    char eval[32] = "";
+
+    if (isfinite(p->eval_loss))
+        snprintf(eval, sizeof(eval), "%.17g", p->eval_loss);
     if (m->csv != NULL &&
-        (fprintf(m->csv, "%llu,%llu,%.17g,%.17g,%.17g,%.17g,%.17g,%.17g\n",
+        (fprintf(m->csv, "%llu,%llu,%.17g,%.17g,%.17g,%.17g,%.17g,%.17g%s%s\n",
                  (unsigned long long)p->step, (unsigned long long)p->tokens, p->loss,
-                 p->grad_norm, p->lr, p->step_s, p->tokens_per_s, p->peak_bytes) < 0 ||
+                 p->grad_norm, p->lr, p->step_s, p->tokens_per_s, p->peak_bytes,
+                 m->evaluates ? "," : "", eval) < 0 ||
          fflush(m->csv) != 0))
         return failed(m, err);
+    if (m->out != NULL && eval[0] != '\0')
+        fprintf(m->out, "%sstep %llu  evaluation loss %.4f\n",
+                m->terminal ? "\r\033[K" : "", (unsigned long long)p->step, p->eval_loss);
     if (m->out == NULL || (p->step % m->log_every != 0 && p->step != m->steps))
         return PT_OK;
     return show(m, p, err);

@@ -11,8 +11,8 @@
 struct exec_metrics {
     FILE *csv; /* owned; NULL: no file */
     const char *path;
-    FILE *out; /* NULL: quiet */
-    bool terminal;
+    FILE *out;                /* NULL: quiet */
+    bool terminal, evaluates; /* evaluates: one column more, eval_loss */
     uint64_t steps, log_every;
     double begin_s;
 };
@@ -20,11 +20,12 @@ struct exec_metrics {
 struct exec_point {
     uint64_t step, tokens; /* tokens: seen so far */
     double loss, grad_norm, lr, step_s, tokens_per_s, peak_bytes;
+    double eval_loss; /* NaN: not evaluated at this step */
 };
 
 /* path NULL: no file. A file that exists is replaced. */
 enum pt_status exec_metrics_open(struct exec_metrics *m, const char *path, FILE *out,
-                                 uint64_t steps, uint64_t log_every,
+                                 uint64_t steps, uint64_t log_every, bool evaluates,
                                  struct pt_error *err);
 /* Written through at once, so that a full disk is found at the step it happens. */
 enum pt_status exec_metrics_add(struct exec_metrics *m, const struct exec_point *p,

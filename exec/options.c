@@ -46,6 +46,10 @@ enum pt_status exec_options_resolve(struct exec_options *o, const struct pt_plan
         opt->warmup = o->steps / 10;
     if (!o->decay_given)
         opt->decay_steps = o->steps;
+    if ((o->eval_every > 0) != (o->eval_data != NULL))
+        return pt_fail(
+            err, PT_USAGE, NULL, 0,
+            "--eval-every and --eval-data belong together: how often, and on what");
     if (opt->warmup > o->steps)
         return pt_fail(err, PT_USAGE, NULL, 0, "--warmup %llu exceeds --steps %llu",
                        (unsigned long long)opt->warmup, (unsigned long long)o->steps);

@@ -10,9 +10,9 @@
 #include "libpt/plan.h"
 
 struct exec_options {
-    const char *plan_path, *data, *metrics, *trace, *dump, *isa;
+    const char *plan_path, *data, *metrics, *trace, *dump, *isa, *eval_data;
     const char *comm; /* auto, local, mpi or tcp */
-    uint64_t steps, seed, threads, log_every, reference_batch;
+    uint64_t steps, seed, threads, log_every, reference_batch, eval_every, eval_batches;
     bool seed_given, lr_given, warmup_given, decay_given, quiet;
     double watchdog_s;
     const char *lr_schedule, *lr_scaling;

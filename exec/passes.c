@@ -161,7 +161,7 @@ static enum pt_status forward_layer(struct exec_stage *s, struct exec_piece *p,
 }
 
 /* The head's weights: its own, or those of the embedding on this rank. */
-static struct exec_held *head_weights(struct exec_stage *s, struct exec_piece *p)
+struct exec_held *exec_head_weights(struct exec_stage *s, struct exec_piece *p)
 {
     if (p->head->trains)
         return p->head;
@@ -190,7 +190,7 @@ static enum pt_status reduce_now(struct exec_stage *s, struct exec_held *h,
 static enum pt_status head_backward(struct exec_stage *s, struct exec_piece *p,
                                     struct exec_flight *f, struct pt_error *err)
 {
-    struct exec_held *w = head_weights(s, p), *norm = p->norm;
+    struct exec_held *w = exec_head_weights(s, p), *norm = p->norm;
     uint32_t n = p->n_layers;
     float *gb;
     enum pt_status st = boundary(s, &f->dy[n], err);
@@ -220,7 +220,7 @@ static enum pt_status head_forward(struct exec_stage *s, struct exec_piece *p,
                                    struct exec_flight *f, uint32_t mb,
                                    struct pt_error *err)
 {
-    struct exec_held *w = head_weights(s, p), *norm = p->norm;
+    struct exec_held *w = exec_head_weights(s, p), *norm = p->norm;
     enum pt_status st = exec_held_weights(s, w, err);
     const float *nb;
 

@@ -8,6 +8,7 @@
 #include "exec/blas.h"
 #include "exec/comm_wire.h"
 #include "exec/dump.h"
+#include "exec/evaluate.h"
 #include "exec/identity.h"
 #include "exec/metrics.h"
 #include "exec/rank.h"
@@ -67,7 +68,8 @@ struct run {
     struct exec_rank_status *status;
     struct exec_header *header;
     struct exec_metrics metrics;
-    double total_s; /* of the steps after the first */
+    struct exec_data eval; /* open when options ask for evaluations */
+    double total_s;        /* of the steps after the first */
 };
 
 static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *err)
@@ -78,6 +80,7 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
     struct exec_traffic before = s->comm->traffic;
     bool stop = s->comm->rank == 0 && atomic_load(&r->header->stop) != 0;
     double begin = now_s(), took, batch = (double)job->global_batch * (double)job->seq;
+    double eval_loss = (double)NAN;
     struct exec_point p;
     enum pt_status st;
 
@@ -105,6 +108,9 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
             "step %llu: the loss is %g and the gradient norm %g; lower --lr (%g) or "
             "raise --warmup",
             (unsigned long long)step, s->loss, s->norm, exec_lr(s->optimizer, step));
+    if (r->o->eval_every > 0 && step % r->o->eval_every == 0 &&
+        (st = exec_evaluate(s, &r->eval, r->o->eval_batches, &eval_loss, err)))
+        return st;
     if (s->comm->rank != 0)
         return PT_OK;
     p = (struct exec_point){ step,
@@ -114,7 +120,8 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
                              exec_lr(s->optimizer, step),
                              took,
                              batch / took,
-                             rep->peak_bytes };
+                             rep->peak_bytes,
+                             eval_loss };
     return exec_metrics_add(&r->metrics, &p, err);
 }
 
@@ -151,7 +158,7 @@ static enum pt_status with_stage(struct run *r, const struct pt_plan *plan,
     r->s = &stage;
     if (st == PT_OK && comm->rank == 0)
         st = exec_metrics_open(&r->metrics, r->o->metrics, r->o->quiet ? NULL : out,
-                               r->o->steps, r->o->log_every, err);
+                               r->o->steps, r->o->log_every, r->o->eval_every > 0, err);
     atomic_store(&r->status->phase, EXEC_RUNNING);
     if (st == PT_OK)
         st = train(r, err);
@@ -203,9 +210,9 @@ enum pt_status exec_rank_run(const struct exec_options *options,
                              FILE *out, struct pt_error *err)
 {
     struct exec_options o = *options;
-    struct run r = {
-        &o, NULL, &shared->header->rank[comm->rank], shared->header, { 0 }, 0
-    };
+    struct run r = { .o = &o,
+                     .status = &shared->header->rank[comm->rank],
+                     .header = shared->header };
     const struct exec_kernels *k = exec_kernels_find(o.isa);
     struct exec_data data;
     struct pt_plan plan;
@@ -219,6 +226,8 @@ enum pt_status exec_rank_run(const struct exec_options *options,
         st = exec_options_resolve(&o, &plan, err);
     if (st == PT_OK)
         st = exec_data_open(o.data, plan.setup.job.seq, &data, err);
+    if (st == PT_OK && o.eval_every > 0)
+        st = exec_data_open(o.eval_data, plan.setup.job.seq, &r.eval, err);
     if (st == PT_OK && k == NULL)
         st = pt_fail(err, PT_USAGE, NULL, 0, "--isa: '%s' is not available here", o.isa);
     if (st == PT_OK)
@@ -226,6 +235,7 @@ enum pt_status exec_rank_run(const struct exec_options *options,
     if (st == PT_OK)
         st = with_stage(&r, &plan, comm, k, &data, out, err);
     exec_data_close(&data);
+    exec_data_close(&r.eval);
     pt_plan_fini(&plan);
     return st;
 }

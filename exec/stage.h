@@ -158,7 +158,18 @@ void exec_flight_free(struct exec_stage *s, uint32_t chunk, uint32_t mb);
  * message, the turn of a V; -1 when there is none. */
 int exec_turn(const struct exec_stage *s, uint32_t chunk, int direction);
 
-/* interpret.c: one training step, the whole instruction list. */
+/* The head's weights: its own, or those of the embedding on this rank. */
+struct exec_held *exec_head_weights(struct exec_stage *s, struct exec_piece *p);
+
+/* interpret.c */
+uint32_t exec_rank_of_stage(const struct exec_stage *s, uint32_t stage);
+/* Sends *buf, Ts x h floats, to a stage's rank of the same place and takes it over: *buf
+ * becomes NULL, and it is released once the receiver has it. */
+enum pt_status exec_post(struct exec_stage *s, uint32_t to, uint64_t tag, float **buf,
+                         struct pt_error *err);
+/* Releases what has been received; with `all`, waits for every receiver. */
+enum pt_status exec_collect(struct exec_stage *s, bool all, struct pt_error *err);
+/* One training step, the whole instruction list. */
 enum pt_status exec_step(struct exec_stage *s, uint64_t step, bool stop_asked,
                          struct pt_error *err);
 /* Waits for what a step leaves under way: gathers and messages. */

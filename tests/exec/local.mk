@@ -7,9 +7,12 @@ pt_run_programs += %reldir%/layouts
 %canon_reldir%_layouts_SOURCES = %reldir%/layouts.c %reldir%/make_plan.c %reldir%/make_plan.h
 %canon_reldir%_layouts_LDADD = libpt/libpt.a $(pt_libs)
 
-cli_tests += %reldir%/accounting.sh %reldir%/faults.sh %reldir%/pytorch.py
-cli_tests += %reldir%/faults.sh %reldir%/pytorch.sh
-EXTRA_DIST += %reldir%/pytorch.py
+cli_tests += %reldir%/accounting.sh
+cli_tests += %reldir%/faults.sh
 cli_tests += %reldir%/launchers.sh
 long_tests += %reldir%/two-hosts.sh
 cli_tests += %reldir%/faults.sh %reldir%/pytorch.py
+cli_tests += %reldir%/pytorch.sh
+EXTRA_DIST += %reldir%/pytorch.py
+
+long_tests += %reldir%/many.sh
