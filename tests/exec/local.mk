@@ -11,7 +11,6 @@ cli_tests += %reldir%/accounting.sh
 cli_tests += %reldir%/faults.sh
 cli_tests += %reldir%/launchers.sh
 long_tests += %reldir%/two-hosts.sh
-cli_tests += %reldir%/faults.sh %reldir%/pytorch.py
 cli_tests += %reldir%/pytorch.sh
 EXTRA_DIST += %reldir%/pytorch.py
 
