@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "exec/comm_tcp.h"
 #include "exec/comm_wire.h"
 #include "exec/data.h"
+#include "exec/doctor.h"
 #include "exec/launch.h"
 #include "exec/place.h"
 #include "exec/rank.h"
@@ -19,7 +21,9 @@
 #include "libpt/cli.h"
 
 static struct exec_options o;
-static bool dry_run;
+static bool dry_run, doctor; /* doctor: the operand instead of a plan */
+static const char *format;
+static bool format_given;
 static const struct pt_opt opts[] = {
     { PT_OPT_GROUP, 0, "Run", NULL, NULL, NULL, NULL },
     { PT_OPT_STR, 'd', "data", "SPEC", NULL,
@@ -77,6 +81,9 @@ static const struct pt_opt opts[] = {
       &o.dump },
     { PT_OPT_U64, 0, "log-every", "N", "1", "steps between progress lines", &o.log_every,
       .lo = 1, .hi = 1e9 },
+    { PT_OPT_STR, 0, "format", "NAME", "text",
+      "of what the doctor found: text, csv or json", &format, &format_given,
+      .choices = "text|csv|json" },
     { PT_OPT_FLAG, 'q', "quiet", NULL, NULL, "no progress and no summary", &o.quiet },
     { PT_OPT_GROUP, 0, "Machine", NULL, NULL, NULL, NULL },
     { PT_OPT_U64, 't', "threads", "N", "1", "threads of the matrix products, per rank",
@@ -91,10 +98,22 @@ static const struct pt_opt opts[] = {
       "end a run that makes no progress for so long; 0: never", &o.watchdog_s },
 };
 static const struct pt_cli cli = {
-    "ptexec", "[OPTION]... PLAN.json",
+    "ptexec", "[OPTION]... PLAN.json | doctor",
     "Train the model of a plan, laid out as the plan says.", opts,
     sizeof(opts) / sizeof(opts[0])
 };
+
+static enum pt_status run_doctor(struct exec_comm *comm, struct pt_error *err)
+{
+    const struct exec_wire *wire = exec_comm_wire(comm);
+
+    return exec_doctor(comm, wire != NULL ? wire->version : "shared memory",
+                       wire != NULL ? wire->address : "",
+                       strcmp(format, "csv") == 0    ? EXEC_DOCTOR_CSV
+                       : strcmp(format, "json") == 0 ? EXEC_DOCTOR_JSON
+                                                     : EXEC_DOCTOR_TEXT,
+                       stdout, err);
+}
 
 /* In a rank: its error goes to the supervisor, which speaks for all. */
 static int rank_main(int fd, uint32_t rank, long parent)
@@ -112,7 +131,11 @@ static int rank_main(int fd, uint32_t rank, long parent)
     if (st == PT_OK)
         st = exec_comm_local_open(&shared, rank, exec_kernels_find(o.isa), &comm, &err);
     if (st == PT_OK)
-        st = exec_rank_run(&o, &shared, comm, stdout, &err);
+        st = doctor ? run_doctor(comm, &err)
+                    : exec_rank_run(&o, &shared, comm, stdout, &err);
+    if (doctor && fflush(stdout) != 0)
+        st = pt_fail(&err, PT_SYSTEM, NULL, 0, "cannot write what was found: %s",
+                     strerror(errno));
     if (comm != NULL)
         comm->ops->close(comm);
     status->error = err;
@@ -273,6 +296,52 @@ static enum pt_status train_on(struct exec_wire *wire, const struct pt_plan *pla
     return st;
 }
 
+/* Two ranks here, as ptexec itself starts them. */
+static enum pt_status doctor_here(char **argv, struct pt_error *err)
+{
+    struct exec_launch l = { argv, 2, 1, o.watchdog_s, stderr };
+    struct exec_shared shared;
+    enum pt_status st = exec_shared_create(l.ranks, EXEC_DOCTOR_ARENA, &shared, err);
+
+    if (st != PT_OK)
+        return st;
+    st = exec_launch_run(&l, &shared, err);
+    exec_shared_close(&shared);
+    return st;
+}
+
+static int launched_doctor(const struct exec_place *place)
+{
+    struct pt_error err = PT_ERROR_INIT;
+    struct exec_wire *wire = NULL;
+    struct exec_shared shared;
+    struct exec_comm *comm;
+    enum pt_status st = open_wire(place, &wire, &err);
+
+    if (st == PT_OK && place->size > EXEC_MAX_RANKS)
+        st = pt_fail(&err, PT_CAPACITY, NULL, 0, "%u ranks; at most %d train together",
+                     place->size, EXEC_MAX_RANKS);
+    if (st == PT_OK)
+        st = exec_shared_create(place->size, EXEC_DOCTOR_ARENA, &shared, &err);
+    if (st == PT_OK) {
+        st = exec_comm_wire_open(wire, &shared, o.watchdog_s, exec_kernels_find(NULL),
+                                 &comm, &err);
+        if (st == PT_OK)
+            st = run_doctor(comm, &err);
+        if (st != PT_OK && st != PT_DIFFERS) {
+            launched_report(place->rank, &err);
+            wire->ops->abort(wire, pt_exit_status(st));
+        } else if (st != PT_OK) {
+            pt_report(cli.prog, &err);
+        }
+        comm->ops->close(comm);
+        exec_shared_close(&shared);
+    } else {
+        launched_report(place->rank, &err);
+    }
+    return pt_exit_status(st);
+}
+
 /* This process is rank place->rank of place->size. Reports by itself. */
 static int launched_main(const struct exec_place *place)
 {
@@ -338,6 +407,12 @@ int main(int argc, char **argv)
         return pt_report(cli.prog, &err);
     }
     o.plan_path = argv[first];
+    doctor = strcmp(o.plan_path, "doctor") == 0;
+    if (format_given && !doctor) {
+        free(copy);
+        pt_fail(&err, PT_USAGE, NULL, 0, "--format belongs to ptexec doctor");
+        return pt_report(cli.prog, &err);
+    }
     if (exec_launched(&fd, &rank, &parent)) {
         free(copy);
         return rank_main(fd, rank, parent);
@@ -350,7 +425,8 @@ int main(int argc, char **argv)
     }
     if (place.launcher != EXEC_BY_HAND) {
         free(copy);
-        return pt_close_stdout(cli.prog, launched_main(&place));
+        return pt_close_stdout(cli.prog,
+                               doctor ? launched_doctor(&place) : launched_main(&place));
     }
     if (strcmp(o.comm, "mpi") == 0 || strcmp(o.comm, "tcp") == 0) {
         free(copy);
@@ -359,8 +435,8 @@ int main(int argc, char **argv)
         return pt_report(cli.prog, &err);
     }
     pt_plan_init(&plan);
-    st = prepare(&plan, hash, &err);
-    if (st == PT_OK)
+    st = doctor ? doctor_here(copy, &err) : prepare(&plan, hash, &err);
+    if (st == PT_OK && !doctor)
         st = dry_run ? exec_dry_run(stdout, &plan, &err)
                      : supervise(&plan, hash, copy, &err);
     pt_plan_fini(&plan);

@@ -66,6 +66,33 @@ env SLURM_PROCID=0 SLURM_NTASKS=9 RANK=3 "$exe" "$tmp/plan.json" $args -q
 # shellcheck disable=SC2086
 env RANK=0 WORLD_SIZE=9 "$exe" "$tmp/plan.json" $args -q --comm local
 
+# The doctor, here and over TCP: a row per finding, the same columns.
+"$exe" doctor --format csv >"$tmp/found" || [ $? -eq 1 ]
+[ "$(head -n 1 "$tmp/found")" = host,rank,check,value,unit,verdict,advice ]
+for check in locked-memory open-files shared-memory memory processors numa-nodes huge-pages \
+    clock-skew latency bandwidth all-reduce; do
+    grep -q "^[^,]*,[01],$check,[-0-9.e+inf]*,[^,]*,\(ok\|warning\|bad\)," "$tmp/found" ||
+        { echo "no $check"; cat "$tmp/found"; exit 1; }
+done
+"$exe" doctor --format json >"$tmp/json" || [ $? -eq 1 ]
+python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["findings"]) >= 11' "$tmp/json"
+port=$((port + 1))
+for r in 0 1; do
+    RANK=$r WORLD_SIZE=2 LOCAL_RANK=$r MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+        "$exe" doctor >"$tmp/out.$r" 2>"$tmp/err.$r" &
+    eval "pid$r=$!"
+done
+wait "$pid0" || [ $? -eq 1 ]
+wait "$pid1"
+grep -q '^2 rank(s), messages over TCP$' "$tmp/out.0"
+grep -q ' 1  bandwidth .*GB/s' "$tmp/out.0"
+[ ! -s "$tmp/out.1" ]
+fails 2 "$exe" "$tmp/plan.json" --format csv
+fails 2 "$exe" doctor --format xml
+st=0
+"$exe" doctor >/dev/full 2>"$tmp/err" || st=$?
+[ $st -eq 4 ]
+
 # mpirun, if this ptexec has MPI.
 command -v mpirun >/dev/null || { echo "no mpirun: that part not run"; exit 0; }
 ldd "$exe" | grep -q libmpi || { echo "built without MPI: that part not run"; exit 0; }

@@ -81,6 +81,18 @@ grep -q "^host  *$a: 0 1, $a $net.1" "$tmp/out.0" || { cat "$tmp/out.0"; exit 1;
 grep -q "^host  *$b: 2 3, $b $net.2" "$tmp/out.0"
 echo "TCP: the same bits on two hosts"
 
+# The doctor sees both hosts, the interface between them, and how their clocks differ.
+r=0
+for host in "$a" "$b"; do
+    RANK=$r WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=$net.1 MASTER_PORT=29501 \
+        "$tmp/on" "$host" "$exe" doctor --format csv >"$tmp/out.$r" 2>"$tmp/err.$r" &
+    r=$((r + 1))
+done
+wait
+grep -q "^$a,0,interface,1,,ok,$a $net.1$" "$tmp/out.0" || { cat "$tmp/out.0" "$tmp/err.0"; exit 1; }
+grep -q "^$b,1,interface,1,,ok,$b $net.2$" "$tmp/out.0"
+grep -q "^$b,1,clock-skew,[-0-9.e]*,s,ok,$" "$tmp/out.0"
+
 # Data that differ on one host are named, before any step.
 torch "$tmp/other"
 ends

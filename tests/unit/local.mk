@@ -97,6 +97,11 @@ pt_run_programs += %reldir%/check_comm
 %canon_reldir%_check_comm_CFLAGS = $(unit_cflags)
 %canon_reldir%_check_comm_LDADD = $(exec_libs) $(CHECK_LIBS)
 
+pt_run_programs += %reldir%/check_place
+%canon_reldir%_check_place_SOURCES = %reldir%/check_place.c %reldir%/unit.h
+%canon_reldir%_check_place_CFLAGS = $(unit_cflags)
+%canon_reldir%_check_place_LDADD = $(exec_libs) $(CHECK_LIBS)
+
 pt_run_programs += %reldir%/check_campaign
 %canon_reldir%_check_campaign_SOURCES = %reldir%/check_campaign.c %reldir%/unit.h
 %canon_reldir%_check_campaign_CFLAGS = $(unit_cflags)
