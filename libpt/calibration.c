@@ -225,21 +225,24 @@ void pt_calibration_free(struct pt_calibration *calibration)
     free(calibration);
 }
 
-/* One body for three record types: copies the key's record, or the defaults. */
+/* One body for three record types: copies the record of the key, else of "generic", else
+ * the defaults. */
 static void lookup(const struct pt_calibration *c, enum pt_scope scope, const char *key,
                    char *out, size_t size, bool *known)
 {
     size_t i = find_key(c, scope, key);
 
+    if (known != NULL)
+        *known = i < c->n[scope];
+    if (i == c->n[scope])
+        i = find_key(c, scope, PT_CALIBRATION_GENERIC);
     if (i < c->n[scope]) {
         memcpy(out, const_record(c, scope, i), size);
     } else {
         memset(out, 0, size);
-        snprintf(out, sizeof(c->stack[0].key), "%.23s", key);
         set_defaults(out, scope);
     }
-    if (known != NULL)
-        *known = i < c->n[scope];
+    snprintf(out, sizeof(c->stack[0].key), "%.23s", key);
 }
 
 void pt_calibration_stack(const struct pt_calibration *c, const char *key,

@@ -75,8 +75,12 @@ enum pt_status pt_calibration_read(const char *profile_dir, const char *path,
                                    struct pt_error *err);
 void pt_calibration_free(struct pt_calibration *calibration);
 
-/* The three records for a key. An unknown key gives the defaults and *known = false, so
- * that the caller can warn; known may be NULL. */
+/* The record that stands for software and networks which nobody measured. */
+#define PT_CALIBRATION_GENERIC "generic"
+
+/* The three records for a key. An unknown key gives the generic record, or the defaults
+ * where there is none, and *known = false, so that the caller can warn; known may be
+ * NULL. */
 void pt_calibration_stack(const struct pt_calibration *c, const char *key,
                           struct pt_stack *stack, bool *known);
 void pt_calibration_device(const struct pt_calibration *c, const char *family,

@@ -213,6 +213,8 @@ int main(int argc, char **argv)
     if (st == PT_OK && strcmp(argv[3], "write") == 0) {
         st = fit_minimise(&f, &err);
         if (st == PT_OK)
+            st = fit_generic(&f, &err);
+        if (st == PT_OK)
             st = fit_write(&f, argv[1], stdout, &err);
     } else if (st == PT_OK && strcmp(argv[3], "figures") == 0) {
         st = figures(&f, &err);

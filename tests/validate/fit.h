@@ -25,6 +25,7 @@ struct fit_param {
     const struct pt_constant *constant;
     size_t key; /* SIZE_MAX: shared */
     double base, scale, sigma, u;
+    size_t rows; /* that it concerns */
 };
 
 struct fit {
@@ -35,6 +36,9 @@ struct fit {
     struct fit_param *param;
     const char *group[FIT_MAX_GROUPS];
     size_t group_rows[FIT_MAX_GROUPS];
+    bool equal_groups; /* a row weighs 1 / rows of its group, not the root of that */
+    size_t n_done;     /* params of an earlier fit, which fit_write writes too */
+    struct fit_param *done;
 };
 
 /* The rows of time tier 1 and 2, and the unknowns that they determine; the constants of
@@ -47,6 +51,10 @@ void fit_close(struct fit *fit);
 void fit_reset(struct fit *fit);
 /* Least robust error of the rows that are not held. PT_SYSTEM when memory is short. */
 enum pt_status fit_minimise(struct fit *fit, struct pt_error *err);
+/* After a fit on all rows: what is unknown now are the generic stack and network, fitted
+ * on the 16-bit runs of all groups as if nobody had told which software they ran. The
+ * devices stay. */
+enum pt_status fit_generic(struct fit *fit, struct pt_error *err);
 /* log_error of every row. */
 void fit_evaluate(struct fit *fit);
 double fit_value(const struct fit_param *param);

@@ -99,18 +99,36 @@ static bool may_be_absent(const char *name)
     return strcmp(name, "owner_s") == 0 || strcmp(name, "score_bytes") == 0;
 }
 
-static void add_params(struct fit *f, enum pt_scope scope, const struct pt_constant *k,
-                       double sigma, bool shared)
+/* What software that nobody measured does differently from the defaults, on average. The
+ * rest are facts of a design (what overlaps, what is compiled) or of a network, where an
+ * average over good and bad ones would fit neither: they stay as the file says. */
+static bool is_generic(const char *name)
 {
-    size_t keys = shared ? 1 : pt_calibration_keys(f->calibration, scope);
+    static const char *const names[] = {
+        "memory_op_mult", "loss_mult",    "attention_mult",  "layer_s", "step_s",
+        "micro_batch_s",  "fsdp_exposed", "optimizer_bytes", "slack"
+    };
 
-    for (size_t key = 0; key < keys && f->n_params < MAX_PARAMS; key++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* key SIZE_MAX: all keys of the scope that rows have. */
+static void add_params(struct fit *f, enum pt_scope scope, const struct pt_constant *k,
+                       size_t key, double sigma, bool shared)
+{
+    size_t n = pt_calibration_keys(f->calibration, scope);
+
+    for (size_t i = shared || key != SIZE_MAX ? n - 1 : 0;
+         i < n && f->n_params < MAX_PARAMS; i++) {
+        size_t which = shared ? 0 : key != SIZE_MAX ? key : i;
         struct fit_param p = { .scope = scope,
                                .constant = k,
-                               .key = shared ? SIZE_MAX : key,
-                               .base = value_of(f->calibration, scope, key, k),
+                               .key = shared ? SIZE_MAX : which,
+                               .base = value_of(f->calibration, scope, which, k),
                                .sigma = sigma };
-        bool used = false;
 
         if (p.base == 0.0 && may_be_absent(k->name))
             continue;
@@ -118,25 +136,61 @@ static void add_params(struct fit *f, enum pt_scope scope, const struct pt_const
             p.scale = sigma;
             p.sigma = 1.0;
         }
-        for (size_t i = 0; i < f->n_rows && !used; i++)
-            used = fit_concerns(&p, &f->row[i]);
-        if (used)
+        for (size_t r = 0; r < f->n_rows; r++)
+            p.rows += !f->row[r].held && fit_concerns(&p, &f->row[r]);
+        if (p.rows > 0)
             f->param[f->n_params++] = p;
     }
 }
 
-static void find_params(struct fit *f)
+static void find_params(struct fit *f, bool generic)
 {
     for (int s = 0; s < PT_N_SCOPES; s++) {
-        size_t n;
-        const struct pt_constant *k = pt_constants((enum pt_scope)s, &n);
+        enum pt_scope scope = (enum pt_scope)s;
+        size_t n, key = SIZE_MAX;
+        const struct pt_constant *k = pt_constants(scope, &n);
 
+        if (generic && scope == PT_SCOPE_DEVICE)
+            continue;
+        if (generic)
+            key = key_index(f->calibration, scope, PT_CALIBRATION_GENERIC);
         for (size_t c = 0; c < n; c++)
             for (size_t i = 0; i < sizeof(fit_priors) / sizeof(fit_priors[0]); i++)
-                if (strcmp(fit_priors[i].name, k[c].name) == 0)
-                    add_params(f, (enum pt_scope)s, &k[c], fit_priors[i].sigma,
+                if (strcmp(fit_priors[i].name, k[c].name) == 0 &&
+                    (!generic || is_generic(k[c].name)))
+                    add_params(f, scope, &k[c], key, fit_priors[i].sigma,
                                fit_priors[i].shared);
     }
+}
+
+enum pt_status fit_generic(struct fit *f, struct pt_error *err)
+{
+    struct fit_param *fresh = calloc(MAX_PARAMS, sizeof(*fresh));
+    size_t key[PT_N_SCOPES];
+
+    if (fresh == NULL)
+        return pt_fail(err, PT_SYSTEM, "", 0, "out of memory");
+    for (int s = 0; s < PT_N_SCOPES; s++)
+        key[s] = key_index(f->calibration, (enum pt_scope)s, PT_CALIBRATION_GENERIC);
+    memset(f->group_rows, 0, sizeof(f->group_rows));
+    for (size_t i = 0; i < f->n_rows; i++) {
+        struct fit_row *r = &f->row[i];
+        enum pt_precision p = r->run.setup.job.precision;
+
+        r->held = p != PT_BF16 && p != PT_FP16;
+        r->key[PT_SCOPE_STACK] = key[PT_SCOPE_STACK];
+        r->key[PT_SCOPE_NETWORK] = key[PT_SCOPE_NETWORK];
+        strcpy(r->run.setup.stack.key, PT_CALIBRATION_GENERIC);
+        strcpy(r->run.setup.cluster.network, PT_CALIBRATION_GENERIC);
+        f->group_rows[r->group] += !r->held;
+    }
+    f->equal_groups = true;
+    f->done = f->param;
+    f->n_done = f->n_params;
+    f->param = fresh;
+    f->n_params = 0;
+    find_params(f, true);
+    return fit_minimise(f, err);
 }
 
 enum pt_status fit_open(struct fit *f, const char *profile_dir, const char *runs,
@@ -156,7 +210,8 @@ enum pt_status fit_open(struct fit *f, const char *profile_dir, const char *runs
         return pt_fail(err, PT_SYSTEM, runs, 0, "out of memory");
     for (size_t i = 0; i < planner_runs_count(f->runs) && st == PT_OK; i++)
         st = add_row(f, i, err);
-    find_params(f);
+    if (st == PT_OK)
+        find_params(f, false);
     return st;
 }
 
@@ -166,6 +221,7 @@ void fit_close(struct fit *f)
         pt_split_fini(&f->row[i].run.split);
     free(f->row);
     free(f->param);
+    free(f->done);
     planner_runs_close(f->runs);
     pt_calibration_free(f->calibration);
 }
@@ -180,19 +236,17 @@ static void write_row(const struct fit *f, const char *field[7], FILE *out)
         field[4] = "";
         field[6] = "not determined by the runs";
     }
-    for (size_t j = 0; j < f->n_params; j++) {
-        const struct fit_param *p = &f->param[j];
-        size_t rows = 0;
+    for (size_t j = 0; j < f->n_done + f->n_params; j++) {
+        const struct fit_param *p =
+            j < f->n_done ? &f->done[j] : &f->param[j - f->n_done];
 
         if (strcmp(pt_scope_name(p->scope), field[0]) != 0 ||
             strcmp(p->constant->name, field[2]) != 0 ||
             (p->key != SIZE_MAX &&
              strcmp(pt_calibration_key(f->calibration, p->scope, p->key), field[1]) != 0))
             continue;
-        for (size_t i = 0; i < f->n_rows; i++)
-            rows += fit_concerns(p, &f->row[i]);
         snprintf(value, sizeof(value), "%.4g", fit_value(p));
-        snprintf(how, sizeof(how), "fitted on %zu runs%s", rows,
+        snprintf(how, sizeof(how), "fitted on %zu runs%s", p->rows,
                  p->key == SIZE_MAX ? "; shared" : "");
         field[4] = value;
         field[6] = how;

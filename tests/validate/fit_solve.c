@@ -62,7 +62,9 @@ void fit_evaluate(struct fit *f)
 
 static double weight_of(const struct fit *f, const struct fit_row *r)
 {
-    return r->held ? 0.0 : 1.0 / sqrt((double)f->group_rows[r->group]);
+    double n = (double)f->group_rows[r->group];
+
+    return r->held ? 0.0 : 1.0 / (f->equal_groups ? n : sqrt(n));
 }
 
 static double total_loss(struct fit *f)
