@@ -26,9 +26,9 @@ static const struct row {
     { PT_SCHEDULE_ZB_AUTO, true, false, 1, pt_order_zb_auto },
 };
 
-/* 2^24 passes of a stage and 2^28 in all are far beyond any plan, and fit in memory. */
+/* Far beyond any plan, and about a gigabyte of lists. */
 #define MAX_PASSES_STAGE (1u << 24)
-#define MAX_PASSES       (1u << 28)
+#define MAX_PASSES       (1u << 25)
 
 static const char *const instr_names[PT_N_INSTR_KINDS] = {
     "FORWARD",         "BACKWARD",

@@ -199,6 +199,28 @@ static void fill_world(const struct pt_plan *plan, const struct pt_costs *costs,
     }
 }
 
+/* Sizes and constants of a plan are checked one by one; together they may still give no
+ * time. */
+static enum pt_status check_times(const struct sim_model *m, uint32_t pp, uint32_t vpp,
+                                  struct pt_error *err)
+{
+    double sum = m->closed.step_s + m->world.message_s + m->world.norm_s +
+                 m->world.tied_s + m->world.step_s;
+
+    for (uint32_t i = 0; i < pp * vpp; i++)
+        sum += m->chunk[i].forward_s + m->chunk[i].input_s + m->chunk[i].weight_s +
+               m->chunk[i].reduce_s + m->chunk[i].activation_bytes;
+    for (uint32_t s = 0; s < pp; s++)
+        sum += m->stage[s].optimizer_s + m->stage[s].out_s + m->stage[s].host_s +
+               m->stage[s].in_s + m->stage[s].static_bytes;
+    return isfinite(sum) && m->closed.step_s > 0
+               ? PT_OK
+               : pt_fail(err, PT_INPUT, NULL, 0,
+                         "the plan's sizes, hardware and constants together give no "
+                         "finite step "
+                         "time");
+}
+
 enum pt_status sim_model_make(const struct pt_plan *plan,
                               const struct sim_options *options, struct sim_model *model,
                               struct pt_error *err)
@@ -230,6 +252,7 @@ enum pt_status sim_model_make(const struct pt_plan *plan,
     fill_world(plan, &costs, options, model);
     model->world.slowdown = model->slowdown;
     model->world.link_capacity = model->link_capacity;
+    st = check_times(model, l->pp, l->vpp, err);
 out:
     if (st != PT_OK)
         sim_model_fini(model);
