@@ -2,6 +2,7 @@
  * receives. */
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,6 +96,25 @@ static enum pt_status check_spec(const struct pt_schedule_spec *spec,
     return PT_OK;
 }
 
+/* Times that a search can compare. */
+static enum pt_status check_times(const struct pt_schedule_spec *spec,
+                                  struct pt_error *err)
+{
+    const double *stage[3] = { spec->stage_forward_s, spec->stage_input_s,
+                               spec->stage_weight_s };
+    double sum = spec->forward_s + spec->input_s + spec->weight_s + spec->comm_s;
+
+    for (unsigned k = 0; k < 3; k++)
+        for (uint32_t s = 0; stage[k] != NULL && s < spec->pp; s++)
+            sum += stage[k][s] >= 0 ? stage[k][s] : HUGE_VAL;
+    for (size_t i = 0; spec->chunk_bytes != NULL && i < (size_t)spec->pp * spec->vpp; i++)
+        sum += spec->chunk_bytes[i] >= 0 ? spec->chunk_bytes[i] : HUGE_VAL;
+    return isfinite(sum) ? PT_OK
+                         : pt_fail(err, PT_INPUT, NULL, 0,
+                                   "%s: a stage's time or size is not a finite number",
+                                   pt_schedule_name(spec->kind));
+}
+
 static enum pt_status make_order(const struct pt_schedule_spec *spec,
                                  struct pt_order *order, struct pt_error *err)
 {
@@ -106,7 +126,7 @@ static enum pt_status make_order(const struct pt_schedule_spec *spec,
             row = &rows[i];
     if (row == NULL)
         return pt_fail(err, PT_BUG, NULL, 0, "schedule %d has no row", (int)spec->kind);
-    if ((st = check_spec(spec, row, err)))
+    if ((st = check_spec(spec, row, err)) || (st = check_times(spec, err)))
         return st;
     *order = (struct pt_order){ spec->pp,      spec->vpp,  spec->micro_batches,
                                 row->v_shaped, row->split, 0,
