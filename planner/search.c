@@ -27,6 +27,7 @@ struct search {
     const struct planner_options *options;
     struct planner_solver solver;
     struct planner_heap heap;
+    struct planner_heap waiting; /* for their MILP, until all layouts have been seen */
     struct planner_top top;
     struct planner_stats *stats;
     struct planner_closest closest;
@@ -133,11 +134,23 @@ static enum pt_status conclude(struct search *s, enum planner_outcome outcome)
 static enum pt_status put_back(struct search *s, struct planner_candidate *c,
                                uint8_t level)
 {
+    bool later = level == 2 && !s->enumerated;
+
     c->level = level;
     c->bound_s = s->solver.bound_s;
-    return planner_heap_push(&s->heap, c)
+    return planner_heap_push(later ? &s->waiting : &s->heap, c)
                ? PT_OK
                : pt_fail(s->err, PT_SYSTEM, NULL, 0, "out of memory");
+}
+
+static enum pt_status end_waiting(struct search *s)
+{
+    struct planner_candidate c;
+
+    while (planner_heap_pop(&s->waiting, &c))
+        if (!planner_heap_push(&s->heap, &c))
+            return pt_fail(s->err, PT_SYSTEM, NULL, 0, "out of memory");
+    return PT_OK;
 }
 
 /* A greedy split first; the MILP only when the layout comes up again, so that it has the
@@ -192,9 +205,8 @@ static enum pt_status probe(struct search *s)
     uint64_t started = s->started;
     enum pt_status st = PT_OK;
 
-    while (st == PT_OK && s->heap.n > 0 && s->heap.item[0].level < 2 &&
-           s->started < started + s->top.most && s->heap.item[0].bound_s <= cutoff_s(s) &&
-           !out_of_time(s))
+    while (st == PT_OK && s->heap.n > 0 && s->started < started + s->top.most &&
+           s->heap.item[0].bound_s <= cutoff_s(s) && !out_of_time(s))
         st = advance(s);
     s->stats->bounded += planner_heap_prune(&s->heap, cutoff_s(s));
     s->probe_at = 2 * s->heap.n > PROBE_FIRST ? 2 * s->heap.n : PROBE_FIRST;
@@ -365,6 +377,8 @@ enum pt_status planner_search(const struct pt_setup *setup,
     result->stats.no_memory += counts.no_memory;
     st = s.st;
     s.enumerated = st == PT_OK && !result->stats.time_limit;
+    if (st == PT_OK)
+        st = end_waiting(&s);
     while (st == PT_OK && s.heap.n > 0 && s.heap.item[0].bound_s <= cutoff_s(&s) &&
            !out_of_time(&s))
         st = advance(&s);
@@ -373,6 +387,7 @@ enum pt_status planner_search(const struct pt_setup *setup,
 out:
     planner_solver_fini(&s.solver);
     planner_heap_fini(&s.heap);
+    planner_heap_fini(&s.waiting);
     planner_top_fini(&s.top);
     if (st != PT_OK && st != PT_LIMIT && st != PT_CAPACITY)
         planner_result_fini(result);
