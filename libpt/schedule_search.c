@@ -10,7 +10,7 @@
 #include "libpt/schedule_search.h"
 
 /* Work that one search may cost, in passes scheduled. The best policies come first. */
-#define SEARCH_PASSES 2000000u
+#define SEARCH_PASSES 1200000u
 
 static const struct pt_list_policy policies[] = {
     { PT_RANK_STRICT, 0 },   { PT_RANK_BACKWARD, 0 },   { PT_RANK_BASE, 0 },
