@@ -17,3 +17,7 @@ fit: tests/validate/fit
 	tests/validate/fit $(top_srcdir)/profiles $(top_srcdir)/tests/data/validation/runs.csv \
 		write >stacks.csv.new
 	mv stacks.csv.new $(top_srcdir)/profiles/stacks.csv
+
+pt_run_programs += %reldir%/validate_schedules
+%canon_reldir%_validate_schedules_SOURCES = %reldir%/validate_schedules.c
+%canon_reldir%_validate_schedules_LDADD = $(sim_libs)
