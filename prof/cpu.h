@@ -7,11 +7,19 @@
 
 #include "libpt/error.h"
 
+#define PROF_POINTS 12
+
+struct prof_point { /* a product [m, k] x [k, n] of a GPT layer */
+    unsigned m, n, k;
+    double flops; /* per second */
+};
+
 struct prof_cpu {
     const char *isa, *products;
     double gemm_flops; /* best of the large products */
     double gemm_k_half,
-        gemm_floor_s;          /* depth that reaches half of it; the smallest product */
+        gemm_floor_s; /* depth that reaches half of it; the smallest product */
+    struct prof_point curve[PROF_POINTS];
     double memory_bytes_per_s; /* copy of arrays beyond the caches, read plus written */
     double cheap_mult; /* norms, activations, residuals over bytes / (0.8 memory rate) */
     double loss_mult;  /* the loss over the same */

@@ -330,7 +330,7 @@ START_TEST(a_lost_rank_is_said)
 {
     struct pt_error err = PT_ERROR_INIT;
 
-    on_ranks(3, true, loses, &err);
+    on_ranks(2, true, loses, &err); /* with more, their own ends may be seen first */
     ck_assert_str_eq(err.text, "lost rank 1: it ended its connection");
 }
 END_TEST
