@@ -9,4 +9,4 @@ EXTRA_DIST += %reldir%/user-case.sh %reldir%/plan-speed.sh
 check_PROGRAMS += %reldir%/bench_engine
 %canon_reldir%_bench_engine_SOURCES = %reldir%/bench_engine.c
 %canon_reldir%_bench_engine_LDADD = $(sim_libs)
-EXTRA_DIST += %reldir%/loop.sh %reldir%/train.sh
+EXTRA_DIST += %reldir%/loop.sh %reldir%/train.sh %reldir%/train_torch.py %reldir%/walk.sh
