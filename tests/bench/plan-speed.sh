@@ -3,6 +3,7 @@
 # dimensions free, layouts bounded a second, rows of runs evaluated a second, memory.
 # usage: plan-speed.sh [FOLDER of ptplan; default: the build tree]
 set -eu
+command -v python3 >/dev/null || { echo "python3, which measures, is not here"; exit 77; }
 ptplan=${1:-${top_builddir:-.}}/ptplan
 runs=${top_srcdir:-.}/tests/data/validation/runs.csv
 tmp=$(mktemp -d)

@@ -75,7 +75,7 @@ for check in locked-memory open-files shared-memory memory processors numa-nodes
         { echo "no $check"; cat "$tmp/found"; exit 1; }
 done
 "$exe" doctor --format json >"$tmp/json" || [ $? -eq 1 ]
-python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["findings"]) >= 11' "$tmp/json"
+[ "$(grep -c '^      "check": ' "$tmp/json")" -ge 11 ]
 port=$((port + 1))
 for r in 0 1; do
     RANK=$r WORLD_SIZE=2 LOCAL_RANK=$r MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
