@@ -137,6 +137,19 @@ static enum pt_status mpi_test(struct exec_wire *wire, struct exec_transfer **tr
     return PT_OK;
 }
 
+static void mpi_cancel(struct exec_wire *wire, struct exec_transfer **transfer)
+{
+    struct exec_transfer *t = *transfer;
+
+    (void)wire;
+    *transfer = NULL;
+    if (t != NULL && t->request != MPI_REQUEST_NULL) {
+        MPI_Cancel(&t->request);
+        MPI_Request_free(&t->request);
+    }
+    free(t);
+}
+
 static void mpi_idle(struct exec_wire *wire)
 {
     const struct timespec pause = { 0, 50000 };
@@ -164,6 +177,7 @@ static const struct exec_wire_ops mpi_ops = {
     .send = mpi_send,
     .recv = mpi_recv,
     .test = mpi_test,
+    .cancel = mpi_cancel,
     .idle = mpi_idle,
     .abort = mpi_abort,
     .close = mpi_close,

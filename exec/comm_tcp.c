@@ -109,6 +109,16 @@ static enum pt_status tcp_test(struct exec_wire *wire, struct exec_transfer **tr
     return st;
 }
 
+static void tcp_cancel(struct exec_wire *wire, struct exec_transfer **transfer)
+{
+    struct exec_transfer *t = *transfer;
+
+    *transfer = NULL;
+    if (t != NULL && !t->complete)
+        exec_link_forget(&tcp_of(wire)->link[t->peer], t);
+    free(t);
+}
+
 /* Failures of a link show again when somebody waits for it. */
 static void tcp_idle(struct exec_wire *wire)
 {
@@ -157,6 +167,7 @@ static const struct exec_wire_ops tcp_ops = {
     .send = tcp_send,
     .recv = tcp_recv,
     .test = tcp_test,
+    .cancel = tcp_cancel,
     .idle = tcp_idle,
     .abort = tcp_abort,
     .close = tcp_close,

@@ -308,10 +308,14 @@ static enum pt_status transfers_done(struct exec_group *g, struct request *r, bo
     return PT_OK;
 }
 
-static void request_free(struct request *r)
+static void request_free(struct exec_group *g, struct request *r)
 {
+    struct exec_wire *w = wire_of(g->base.comm)->wire;
+
     if (r == NULL)
         return;
+    for (uint32_t i = 0; i < r->n_transfers; i++)
+        w->ops->cancel(w, &r->transfer[i]);
     free(r->theirs);
     free(r->transfer);
     free(r->scratch);
@@ -360,7 +364,7 @@ static enum pt_status advance(struct exec_group *g, struct pt_error *err)
         g->head = r->next;
         g->tail = g->head == NULL ? NULL : g->tail;
         g->finished++;
-        request_free(r);
+        request_free(g, r);
     }
     return PT_OK;
 }
@@ -507,7 +511,7 @@ static enum pt_status wire_start(struct exec_group *g, const struct exec_collect
         r->transfer = calloc(2 * (size_t)g->base.n, sizeof(struct exec_transfer *));
     }
     if (r == NULL || r->theirs == NULL || r->transfer == NULL) {
-        request_free(r);
+        request_free(g, r);
         return pt_fail_memory(err);
     }
     r->op = *op;
@@ -616,6 +620,7 @@ static enum pt_status find_letter(struct letter_wait *w, struct letter **out,
                                 &w->transfer, err);
         if (st == PT_OK)
             st = wait_until(c, transfer_ready, w, err);
+        c->wire->ops->cancel(c->wire, &w->transfer);
         l->peer = w->from;
         append(&c->announced, l); /* owned there even if it failed */
         if (st != PT_OK)
@@ -647,6 +652,7 @@ static enum pt_status wire_recv(struct exec_comm *comm, uint32_t from, uint64_t 
     free(l);
     if (st == PT_OK)
         st = wait_until(c, transfer_ready, &w, err);
+    c->wire->ops->cancel(c->wire, &w.transfer);
     note_done(c);
     return st;
 }
@@ -692,17 +698,19 @@ static void wire_group_free(struct exec_group *g)
         struct request *r = g->head;
 
         g->head = r->next;
-        request_free(r);
+        request_free(g, r);
     }
     free(g->ranks);
     free(g);
 }
 
-static void free_letters(struct letter *l)
+static void free_letters(struct wire_comm *c, struct letter *l)
 {
     while (l != NULL) {
         struct letter *next = l->next;
 
+        c->wire->ops->cancel(c->wire, &l->head);
+        c->wire->ops->cancel(c->wire, &l->body);
         free(l);
         l = next;
     }
@@ -712,11 +720,11 @@ static void wire_close(struct exec_comm *comm)
 {
     struct wire_comm *c = wire_of(comm);
 
-    c->wire->ops->close(c->wire); /* first: transfers may point into what follows */
     while (c->n_groups > 0)
         wire_group_free(c->groups[0]);
-    free_letters(c->sent);
-    free_letters(c->announced);
+    free_letters(c, c->sent);
+    free_letters(c, c->announced);
+    c->wire->ops->close(c->wire);
     free(c);
 }
 

@@ -43,13 +43,14 @@ void exec_link_fini(struct exec_link *l)
     l->fd = -1;
     free_transfers(l->out);
     free_transfers(l->wanted);
+    free(l->into);
     while (l->strays != NULL) {
         struct exec_stray *next = l->strays->next;
 
         free(l->strays);
         l->strays = next;
     }
-    l->out = l->wanted = NULL;
+    l->out = l->wanted = l->into = NULL;
 }
 
 static void append(struct exec_transfer **list, struct exec_transfer *t)
@@ -62,15 +63,27 @@ static void append(struct exec_transfer **list, struct exec_transfer *t)
 
 static void unlink_transfer(struct exec_transfer **list, struct exec_transfer *t)
 {
-    while (*list != t)
+    while (*list != NULL && *list != t)
         list = &(*list)->next;
-    *list = t->next;
+    if (*list != NULL)
+        *list = t->next;
 }
 
 void exec_link_send(struct exec_link *l, struct exec_transfer *t)
 {
     t->frame = (struct exec_frame){ MAGIC, t->tag, t->bytes };
     append(&l->out, t);
+}
+
+void exec_link_forget(struct exec_link *l, struct exec_transfer *t)
+{
+    if (l->into == t) {
+        l->into = NULL;
+        l->ended = true;
+        return;
+    }
+    l->ended = l->ended || (t->sends && t->frame_done > 0);
+    unlink_transfer(t->sends ? &l->out : &l->wanted, t);
 }
 
 static enum pt_status size_differs(const struct exec_link *l, size_t got, size_t want,

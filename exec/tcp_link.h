@@ -39,6 +39,8 @@ void exec_link_fini(struct exec_link *link);
 void exec_link_send(struct exec_link *link, struct exec_transfer *t);
 enum pt_status exec_link_want(struct exec_link *link, struct exec_transfer *t,
                               struct pt_error *err);
+/* Takes an incomplete transfer off the link; one that is half done ends the link. */
+void exec_link_forget(struct exec_link *link, struct exec_transfer *t);
 /* Sends and receives what goes without waiting. */
 enum pt_status exec_link_move(struct exec_link *link, struct pt_error *err);
 

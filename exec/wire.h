@@ -30,6 +30,9 @@ struct exec_wire_ops {
     /* Done: *transfer is released and NULL. NULL is done. */
     enum pt_status (*test)(struct exec_wire *wire, struct exec_transfer **transfer,
                            struct pt_error *err);
+    /* Gives a transfer up; its buffer is the caller's again. What comes of it is not
+     * known: for runs that have failed. NULL is allowed. */
+    void (*cancel)(struct exec_wire *wire, struct exec_transfer **transfer);
     /* Gives the processor away, or sleeps until something may have happened: some ms. */
     void (*idle)(struct exec_wire *wire);
     /* Ends every rank, as far as the transport can. May not return. */
