@@ -21,9 +21,11 @@ if grep -F '#include ".' "$includes"; then
     complain "write includes from the root, \"libpt/plan.h\""
 fi
 # A program that composes two does so in its main.c, through one header of the other.
-for folder in libpt planner sim exec queue; do
-    for other in planner sim exec queue; do
+for folder in libpt planner sim exec prof queue; do
+    for other in planner sim exec prof queue; do
         [ "$other" != "$folder" ] || continue
+        # ptprof measures what ptexec runs: its kernels and its transport.
+        [ "$folder/$other" != prof/exec ] || continue
         if grep "^$folder/" "$includes" | grep -F "#include \"$other/" | grep -v '/main\.c:'; then
             complain "$folder must not include $other"
         fi

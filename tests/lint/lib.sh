@@ -9,7 +9,7 @@ complain() {
     bad=1
 }
 folders=
-for d in libpt planner sim exec queue tests; do
+for d in libpt planner sim exec prof queue tests; do
     if [ -d "$d" ]; then folders="$folders $d"; fi
 done
 sources() {
@@ -20,9 +20,9 @@ sources() {
 # Everything that a person wrote, wherever it is: a checkout or an unpacked tarball.
 texts() {
     # shellcheck disable=SC2086
-    find $folders profiles man m4 ./*.md ./*.sh configure.ac Makefile.am \
+    find $folders profiles man doc m4 ./*.md ./*.sh configure.ac Makefile.am \
         .ci .clang-format .clang-tidy Containerfile -type f \
-        ! -path '*/corpus/*' 2>/dev/null | LC_ALL=C sort
+        ! -path '*/corpus/*' ! -name '*.png' 2>/dev/null | LC_ALL=C sort
 }
 need() {
     command -v "$1" >/dev/null || {
