@@ -46,6 +46,45 @@ torch "$tmp/plan.json" "$tmp/plan.json" "$tmp/other.json" "$tmp/plan.json"
 grep -q 'rank 2 on .* has another plan than rank 0 on' "$tmp/err.0"
 [ ! -s "$tmp/err.1" ]
 
+# start_long: four ranks over TCP that train until they are stopped; pids in pid0 to pid3.
+start_long() {
+    port=$((port + 1))
+    : >"$tmp/m.csv"
+    for r in 0 1 2 3; do
+        RANK=$r WORLD_SIZE=4 LOCAL_RANK=$r MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+            "$exe" "$tmp/plan.json" --data "text:$tmp/text" --steps 20000 -q --watchdog 20s \
+            --metrics "$tmp/m.csv" >/dev/null 2>"$tmp/err.$r" &
+        eval "pid$r=$!"
+    done
+    n=0
+    while [ "$(wc -l <"$tmp/m.csv")" -lt 3 ] && [ $n -lt 300 ]; do
+        sleep 0.1
+        n=$((n + 1))
+    done
+}
+ends() {
+    all=
+    for r in 0 1 2 3; do
+        st=0
+        eval "wait \$pid$r" || st=$?
+        all="$all $st"
+    done
+}
+trap 'kill -KILL $pid0 $pid1 $pid2 $pid3 2>/dev/null || true; rm -rf "$tmp"' EXIT
+# One rank is killed: the others name who was lost, and end.
+start_long
+kill -KILL "$pid2"
+ends
+[ "$all" = " 4 4 137 4" ] || { echo "ended with$all"; cat "$tmp"/err.*; exit 1; }
+grep -q 'rank [013] on .*: lost rank [0-3]: it ended its connection' "$tmp"/err.*
+# A stop request of rank 0 ends all of them after the same step.
+start_long
+kill -TERM "$pid0"
+ends
+[ "$all" = " 5 5 5 5" ] || { echo "ended with$all"; cat "$tmp"/err.*; exit 1; }
+grep -q 'stopped as asked after step' "$tmp/err.0"
+trap 'rm -rf "$tmp"' EXIT
+
 # Other numbers than the plan's, and variables that make no sense.
 # shellcheck disable=SC2086
 fails 2 env RANK=0 WORLD_SIZE=3 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=9 \
