@@ -15,27 +15,34 @@
 _Static_assert(sizeof(struct exec_identity) % sizeof(double) == 0,
                "travels as doubles, whose bits a gather keeps");
 
-static enum pt_status hash_file(const char *path, char *hex, struct pt_error *err)
+static void hash_text(const char *text, size_t len, char *hex)
 {
     struct pt_sha256 h;
     uint8_t digest[32];
+
+    pt_sha256_init(&h);
+    pt_sha256_update(&h, text, len);
+    pt_sha256_final(&h, digest);
+    pt_sha256_hex(digest, hex);
+}
+
+static enum pt_status hash_file(const char *path, char *hex, struct pt_error *err)
+{
     char *text;
     size_t len;
     enum pt_status st = pt_file_read(path, MAX_FILE, &text, &len, err);
 
     if (st != PT_OK)
         return st;
-    pt_sha256_init(&h);
-    pt_sha256_update(&h, text, len);
-    pt_sha256_final(&h, digest);
-    pt_sha256_hex(digest, hex);
+    hash_text(text, len, hex);
     free(text);
     return PT_OK;
 }
 
 enum pt_status exec_identity_init(struct exec_identity *id, const char *plan_path,
-                                  const char *data_hash, const char *address,
-                                  const char *isa, struct pt_error *err)
+                                  const char *data_hash, const char *options,
+                                  const char *address, const char *isa,
+                                  struct pt_error *err)
 {
     enum pt_status st;
 
@@ -44,6 +51,7 @@ enum pt_status exec_identity_init(struct exec_identity *id, const char *plan_pat
     if (st == PT_OK)
         st = hash_file(plan_path, id->plan, err);
     snprintf(id->data, sizeof(id->data), "%s", data_hash);
+    hash_text(options, strlen(options), id->options);
     snprintf(id->address, sizeof(id->address), "%s", address);
     snprintf(id->isa, sizeof(id->isa), "%s", isa);
     snprintf(id->blas, sizeof(id->blas), "%s", exec_blas_name());
@@ -96,6 +104,7 @@ enum pt_status exec_identity_compare(const struct exec_identity *all, uint32_t s
             { "ptexec program", all[0].binary, all[r].binary },
             { "plan", all[0].plan, all[r].plan },
             { "data", all[0].data, all[r].data },
+            { "set of training options", all[0].options, all[r].options },
             { "kernels (--isa)", all[0].isa, all[r].isa },
         };
 

@@ -176,6 +176,21 @@ static enum pt_status with_stage(struct run *r, const struct pt_plan *plan,
     return st;
 }
 
+/* What training depends on beside the plan and the data. */
+static void options_text(const struct exec_options *o, char *text, size_t size)
+{
+    const struct exec_optimizer *p = &o->optimizer;
+
+    snprintf(text, size,
+             "%llu steps, seed %llu, %llu threads, evaluations %llu of %llu, lr %.17g "
+             "%.17g %llu %llu %d, adam %.17g %.17g %.17g %.17g, clip %.17g",
+             (unsigned long long)o->steps, (unsigned long long)o->seed,
+             (unsigned long long)o->threads, (unsigned long long)o->eval_every,
+             (unsigned long long)o->eval_batches, p->lr, p->min_lr_frac,
+             (unsigned long long)p->warmup, (unsigned long long)p->decay_steps,
+             (int)p->schedule, p->beta1, p->beta2, p->eps, p->weight_decay, p->clip);
+}
+
 /* Every rank has the same program, plan and data? Says so, or fails on all of them. */
 static enum pt_status meet(const struct exec_options *o, const struct exec_shared *shared,
                            struct exec_comm *comm, const struct exec_kernels *k,
@@ -183,11 +198,13 @@ static enum pt_status meet(const struct exec_options *o, const struct exec_share
 {
     const struct exec_wire *wire = exec_comm_wire(comm);
     struct exec_identity mine, *all = calloc(comm->size, sizeof(*all));
+    char text[512];
     enum pt_status st;
 
     if (all == NULL)
         return pt_fail_memory(err);
-    st = exec_identity_init(&mine, o->plan_path, shared->header->data_hash,
+    options_text(o, text, sizeof(text));
+    st = exec_identity_init(&mine, o->plan_path, shared->header->data_hash, text,
                             wire != NULL ? wire->address : "", k->isa, err);
     if (st == PT_OK)
         st = exec_identity_exchange(comm, &mine, all, err);

@@ -46,6 +46,20 @@ torch "$tmp/plan.json" "$tmp/plan.json" "$tmp/other.json" "$tmp/plan.json"
 grep -q 'rank 2 on .* has another plan than rank 0 on' "$tmp/err.0"
 [ ! -s "$tmp/err.1" ]
 
+# So is one with another seed: it would train another model without a word.
+port=$((port + 1))
+for r in 0 1 2 3; do
+    # shellcheck disable=SC2086
+    RANK=$r WORLD_SIZE=4 LOCAL_RANK=$r MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \
+        "$exe" "$tmp/plan.json" $args --seed $((r / 3)) >/dev/null 2>"$tmp/err.$r" &
+    eval "pid$r=$!"
+done
+st=0
+wait "$pid0" || st=$?
+wait "$pid1" "$pid2" "$pid3" || true
+[ $st -eq 2 ]
+grep -q 'rank 3 on .* has another set of training options than rank 0 on' "$tmp/err.0"
+
 # start_long: four ranks over TCP that train until they are stopped; pids in pid0 to pid3.
 start_long() {
     port=$((port + 1))
