@@ -144,11 +144,11 @@ void pt_cpu_memory_terms(const struct pt_setup *setup, const struct pt_layout *l
         t->backward_bytes += FLOAT * (z.layer + fmax(0, z.layer - z.saved));
         t->logits_bytes += FLOAT * (z.rows * z.h + z.norm);
         t->embedding_backward_bytes = FLOAT * (z.rows * z.h + z.positions);
+        t->working_bytes += FLOAT * fmin(z.layer, z.saved); /* nothing was free there */
     }
-    if (zero == 3) {
-        t->backward_bytes += FLOAT * z.layer;
+    if (zero ==
+        3) /* a layer's weights are gone before its gradient comes, the head's not */
         t->logits_bytes += FLOAT * (z.rows * z.h + z.norm);
-    }
     t->gather_bytes = t->gather_ends_bytes[0] = t->gather_ends_bytes[1] = 0;
     t->split_freed = 0;
     t->workspace_bytes = FLOAT * workspace(setup, &z);
