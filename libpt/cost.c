@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "libpt/cpu_model.h"
 #include "libpt/form.h"
 #include "libpt/ops.h"
 
@@ -427,6 +428,9 @@ static void update_costs(const struct pt_setup *s, const struct pt_layout *l,
              s->job.dtypes.weight / cl->gpu.h2d_bytes_per_s) /
             z;
         c->offload_cpu_s_per_param[e] = 1.0 / cpu_rate / z;
+        if (pt_is_cpu_stack(s)) /* a rank's own core does both */
+            c->offload_cpu_s_per_param[e] =
+                fmax(c->offload_cpu_s_per_param[e], s->stack.optimizer_bytes / z / hbm);
     }
 }
 
