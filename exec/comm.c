@@ -1,5 +1,7 @@
 #include "config.h"
 
+#include <time.h>
+
 #include "exec/comm.h"
 
 const char *const exec_collective_names[EXEC_N_COLLECTIVES] = {
@@ -18,6 +20,14 @@ size_t exec_even_edge(size_t n, uint32_t parts, uint32_t r)
     size_t each = n / parts, more = n % parts;
 
     return each * r + (r < more ? r : more);
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 static void count(const struct exec_group_base *g, const struct exec_collective *op)
@@ -47,9 +57,27 @@ enum pt_status exec_start(struct exec_group *group, const struct exec_collective
 
 enum pt_status exec_wait(struct exec_group *group, uint64_t ticket, struct pt_error *err)
 {
+    struct exec_comm *comm;
+    double begin;
+    enum pt_status st;
+
     if (ticket == 0)
         return PT_OK;
-    return exec_group_info(group)->comm->ops->wait(group, ticket, err);
+    comm = exec_group_info(group)->comm;
+    begin = now_s();
+    st = comm->ops->wait(group, ticket, err);
+    comm->waited_s += now_s() - begin;
+    return st;
+}
+
+enum pt_status exec_recv(struct exec_comm *comm, uint32_t from, uint64_t tag, void *buf,
+                         size_t bytes, struct pt_error *err)
+{
+    double begin = now_s();
+    enum pt_status st = comm->ops->recv(comm, from, tag, buf, bytes, err);
+
+    comm->waited_s += now_s() - begin;
+    return st;
 }
 
 enum pt_status exec_collective(struct exec_group *group, const struct exec_collective *op,

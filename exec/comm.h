@@ -83,6 +83,7 @@ struct exec_comm {
     void *arena; /* this rank's memory for tensors */
     size_t arena_bytes;
     struct exec_traffic traffic;
+    double waited_s; /* in exec_wait and exec_recv, so far */
 };
 
 /* Of a group, whatever the transport: first member of each transport's struct exec_group.
@@ -105,6 +106,9 @@ enum pt_status exec_collective(struct exec_group *group, const struct exec_colle
 enum pt_status exec_start(struct exec_group *group, const struct exec_collective *op,
                           uint64_t *ticket, struct pt_error *err);
 enum pt_status exec_wait(struct exec_group *group, uint64_t ticket, struct pt_error *err);
+/* ops->recv, its time counted. */
+enum pt_status exec_recv(struct exec_comm *comm, uint32_t from, uint64_t tag, void *buf,
+                         size_t bytes, struct pt_error *err);
 /* Edge r of the even division of n over `parts`. */
 size_t exec_even_edge(size_t n, uint32_t parts, uint32_t r);
 

@@ -49,11 +49,10 @@ static enum pt_status input(struct pass *p, struct exec_piece *piece, float **x,
     if ((st = boundary(s, x, err)))
         return st;
     if (!piece->first)
-        return s->comm->ops->recv(
-            s->comm,
-            exec_rank_of_stage(s,
-                               pt_schedule_piece_stage(&s->schedule, piece->index - 1)),
-            tag_of(p, piece->index), *x, bytes, err);
+        return exec_recv(s->comm,
+                         exec_rank_of_stage(
+                             s, pt_schedule_piece_stage(&s->schedule, piece->index - 1)),
+                         tag_of(p, piece->index), *x, bytes, err);
     st = exec_held_weights(s, piece->tokens, err);
     if (st == PT_OK && piece->positions != NULL)
         st = exec_held_weights(s, piece->positions, err);

@@ -104,9 +104,8 @@ static enum pt_status message(struct exec_stage *s, const struct pt_instr *in,
     st = exec_alloc(&s->env.arena, EXEC_USE_ACTIVATIONS, bytes / sizeof(float), at, err);
     if (st != PT_OK)
         return st;
-    return s->comm->ops->recv(s->comm, exec_rank_of_stage(s, in->peer),
-                              tag_of(gradient, p->index, in->micro_batch), *at, bytes,
-                              err);
+    return exec_recv(s->comm, exec_rank_of_stage(s, in->peer),
+                     tag_of(gradient, p->index, in->micro_batch), *at, bytes, err);
 }
 
 static enum pt_status each_piece(struct exec_stage *s, exec_held_fn *f,
@@ -182,7 +181,7 @@ static enum pt_status global_norm(struct exec_stage *s, bool stop_asked,
     struct exec_collective op = { EXEC_ALLREDUCE, EXEC_F64,   false, true,
                                   s->table,       s->table_n, NULL };
     size_t n_losses = (size_t)s->micro_batches * s->layout->dp;
-    double *losses = s->table + s->norm_entries, sum = 0, loss = 0;
+    double *losses = s->table + s->norm_entries, sum = 0, mine = 0, loss = 0;
     enum pt_status st = add_tied(s, err);
 
     if (st != PT_OK)
@@ -190,6 +189,9 @@ static enum pt_status global_norm(struct exec_stage *s, bool stop_asked,
     memset(s->table, 0, s->table_n * sizeof(*s->table));
     if ((st = each_piece(s, norms_of, err)))
         return st;
+    for (size_t i = 0; i < s->norm_entries; i++)
+        mine += s->table[i];
+    s->norm_local = sqrt(mine);
     for (uint32_t c = 0; c < s->schedule.chunks; c++)
         for (uint32_t i = 0; s->piece[c].last && s->tp_rank == 0 && i < s->micro_batches;
              i++)

@@ -12,6 +12,10 @@
 
 #define BAR 20
 
+static const char *const column_names[EXEC_N_RANK_COLUMNS] = { "step_time_s", "wait_s",
+                                                               "peak_mem_bytes",
+                                                               "grad_norm_local" };
+
 static double now_s(void)
 {
     struct timespec t;
@@ -28,7 +32,7 @@ static enum pt_status failed(const struct exec_metrics *m, struct pt_error *err)
 
 enum pt_status exec_metrics_open(struct exec_metrics *m, const char *path, FILE *out,
                                  uint64_t steps, uint64_t log_every, bool evaluates,
-                                 struct pt_error *err)
+                                 uint32_t ranks, struct pt_error *err)
 {
     memset(m, 0, sizeof(*m));
     m->path = path;
@@ -37,17 +41,35 @@ enum pt_status exec_metrics_open(struct exec_metrics *m, const char *path, FILE 
     m->steps = steps;
     m->log_every = log_every;
     m->evaluates = evaluates;
+    m->ranks = ranks;
     m->begin_s = now_s();
     if (path == NULL)
         return PT_OK;
     m->csv = fopen(path, "w");
-    if (m->csv == NULL ||
-        fprintf(
-            m->csv,
-            "step,tokens,loss,grad_norm,lr,step_time_s,tokens_per_s,peak_mem_bytes%s\n",
-            evaluates ? ",eval_loss" : "") < 0)
+    if (m->csv == NULL)
         return failed(m, err);
-    return PT_OK;
+    fprintf(m->csv,
+            "step,tokens,loss,grad_norm,lr,step_time_s,tokens_per_s,peak_mem_bytes%s",
+            evaluates ? ",eval_loss" : "");
+    for (uint32_t r = 0; r < ranks; r++)
+        for (int c = 0; c < EXEC_N_RANK_COLUMNS; c++)
+            fprintf(m->csv, ",rank%u_%s", r, column_names[c]);
+    fputc('\n', m->csv);
+    return ferror(m->csv) ? failed(m, err) : PT_OK;
+}
+
+/* One row; whether it is on the disk. */
+static bool write_row(const struct exec_metrics *m, const struct exec_point *p,
+                      const char *eval)
+{
+    fprintf(m->csv, "%llu,%llu,%.17g,%.17g,%.17g,%.17g,%.17g,%.17g%s%s",
+            (unsigned long long)p->step, (unsigned long long)p->tokens, p->loss,
+            p->grad_norm, p->lr, p->step_s, p->tokens_per_s, p->peak_bytes,
+            m->evaluates ? "," : "", eval);
+    for (size_t i = 0; i < (size_t)m->ranks * EXEC_N_RANK_COLUMNS; i++)
+        fprintf(m->csv, ",%.17g", p->by_rank[i]);
+    fputc('\n', m->csv);
+    return fflush(m->csv) == 0 && !ferror(m->csv);
 }
 
 /* Small counts with one decimal at most, small memories in MiB. */
@@ -99,12 +121,7 @@ enum pt_status exec_metrics_add(struct exec_metrics *m, const struct exec_point 
 
     if (isfinite(p->eval_loss))
         snprintf(eval, sizeof(eval), "%.17g", p->eval_loss);
-    if (m->csv != NULL &&
-        (fprintf(m->csv, "%llu,%llu,%.17g,%.17g,%.17g,%.17g,%.17g,%.17g%s%s\n",
-                 (unsigned long long)p->step, (unsigned long long)p->tokens, p->loss,
-                 p->grad_norm, p->lr, p->step_s, p->tokens_per_s, p->peak_bytes,
-                 m->evaluates ? "," : "", eval) < 0 ||
-         fflush(m->csv) != 0))
+    if (m->csv != NULL && !write_row(m, p, eval))
         return failed(m, err);
     if (m->out != NULL && eval[0] != '\0')
         fprintf(m->out, "%sstep %llu  evaluation loss %.4f\n",

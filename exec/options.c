@@ -50,6 +50,9 @@ enum pt_status exec_options_resolve(struct exec_options *o, const struct pt_plan
         return pt_fail(
             err, PT_USAGE, NULL, 0,
             "--eval-every and --eval-data belong together: how often, and on what");
+    if (o->per_rank && o->metrics == NULL)
+        return pt_fail(err, PT_USAGE, NULL, 0,
+                       "--per-rank adds columns to --metrics FILE.csv, which is missing");
     if (opt->warmup > o->steps)
         return pt_fail(err, PT_USAGE, NULL, 0, "--warmup %llu exceeds --steps %llu",
                        (unsigned long long)opt->warmup, (unsigned long long)o->steps);

@@ -13,7 +13,7 @@ struct exec_options {
     const char *plan_path, *data, *metrics, *trace, *dump, *isa, *eval_data;
     const char *comm; /* auto, local, mpi or tcp */
     uint64_t steps, seed, threads, log_every, reference_batch, eval_every, eval_batches;
-    bool seed_given, lr_given, warmup_given, decay_given, quiet;
+    bool seed_given, lr_given, warmup_given, decay_given, quiet, per_rank;
     double watchdog_s;
     const char *lr_schedule, *lr_scaling;
     struct exec_optimizer optimizer; /* as given; exec_options_resolve completes it */

@@ -69,8 +69,37 @@ struct run {
     struct exec_header *header;
     struct exec_metrics metrics;
     struct exec_data eval; /* open when options ask for evaluations */
+    double *by_rank;       /* [size][EXEC_N_RANK_COLUMNS]; NULL: not asked for */
     double total_s;        /* of the steps after the first */
 };
+
+/* Every rank's columns, on every rank. They travel through the table of norms, which is
+ * free between steps, so that measuring takes no memory of the model's. Each entry has
+ * one contributor: the sums are exact. */
+static enum pt_status gather_ranks(struct run *r, double took_s, double waited_s,
+                                   struct pt_error *err)
+{
+    struct exec_stage *s = r->s;
+    const size_t n = (size_t)s->comm->size * EXEC_N_RANK_COLUMNS;
+    double *mine = r->by_rank + (size_t)s->comm->rank * EXEC_N_RANK_COLUMNS;
+    enum pt_status st = PT_OK;
+
+    memset(r->by_rank, 0, n * sizeof(*r->by_rank));
+    mine[EXEC_RANK_STEP_S] = took_s;
+    mine[EXEC_RANK_WAIT_S] = waited_s;
+    mine[EXEC_RANK_PEAK_BYTES] = (double)s->env.arena.peak;
+    mine[EXEC_RANK_NORM] = s->norm_local;
+    for (size_t at = 0; at < n && st == PT_OK; at += s->table_n) {
+        size_t part = n - at < s->table_n ? n - at : s->table_n;
+        struct exec_collective op = { EXEC_ALLREDUCE, EXEC_F64, false, true,
+                                      s->table,       part,     NULL };
+
+        memcpy(s->table, r->by_rank + at, part * sizeof(*s->table));
+        st = exec_collective(s->world, &op, err);
+        memcpy(r->by_rank + at, s->table, part * sizeof(*s->table));
+    }
+    return st;
+}
 
 static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *err)
 {
@@ -79,7 +108,8 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
     struct exec_report *rep = &r->status->report;
     struct exec_traffic before = s->comm->traffic;
     bool stop = s->comm->rank == 0 && atomic_load(&r->header->stop) != 0;
-    double begin = now_s(), took, batch = (double)job->global_batch * (double)job->seq;
+    double begin = now_s(), waited = s->comm->waited_s;
+    double took, batch = (double)job->global_batch * (double)job->seq;
     double eval_loss = (double)NAN;
     struct exec_point p;
     enum pt_status st;
@@ -89,6 +119,7 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
     if (st != PT_OK)
         return st;
     took = now_s() - begin;
+    waited = s->comm->waited_s - waited;
     r->total_s += step > 1 ? took : 0;
     rep->steps = step;
     rep->records_at = (uint64_t)((const char *)s->record - (const char *)r->header);
@@ -111,6 +142,8 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
     if (r->o->eval_every > 0 && step % r->o->eval_every == 0 &&
         (st = exec_evaluate(s, &r->eval, r->o->eval_batches, &eval_loss, err)))
         return st;
+    if (r->by_rank != NULL && (st = gather_ranks(r, took, waited, err)))
+        return st;
     if (s->comm->rank != 0)
         return PT_OK;
     p = (struct exec_point){ step,
@@ -121,7 +154,8 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
                              took,
                              batch / took,
                              rep->peak_bytes,
-                             eval_loss };
+                             eval_loss,
+                             r->by_rank };
     return exec_metrics_add(&r->metrics, &p, err);
 }
 
@@ -158,8 +192,15 @@ static enum pt_status with_stage(struct run *r, const struct pt_plan *plan,
     r->s = &stage;
     if (st == PT_OK && comm->rank == 0)
         st = exec_metrics_open(&r->metrics, r->o->metrics, r->o->quiet ? NULL : out,
-                               r->o->steps, r->o->log_every, r->o->eval_every > 0, err);
+                               r->o->steps, r->o->log_every, r->o->eval_every > 0,
+                               r->o->per_rank ? comm->size : 0, err);
     atomic_store(&r->status->phase, EXEC_RUNNING);
+    if (st == PT_OK && r->o->per_rank) {
+        r->by_rank =
+            calloc((size_t)comm->size * EXEC_N_RANK_COLUMNS, sizeof(*r->by_rank));
+        if (r->by_rank == NULL)
+            st = pt_fail_memory(err);
+    }
     if (st == PT_OK)
         st = train(r, err);
     if (st == PT_OK || st == PT_LIMIT) {
@@ -172,21 +213,23 @@ static enum pt_status with_stage(struct run *r, const struct pt_plan *plan,
     }
     if (exec_metrics_close(&r->metrics, err) != PT_OK && st == PT_OK)
         st = PT_SYSTEM;
+    free(r->by_rank);
     exec_stage_fini(&stage);
     return st;
 }
 
-/* What training depends on beside the plan and the data. */
+/* What the ranks must agree on beside the plan and the data. */
 static void options_text(const struct exec_options *o, char *text, size_t size)
 {
     const struct exec_optimizer *p = &o->optimizer;
 
     snprintf(text, size,
-             "%llu steps, seed %llu, %llu threads, evaluations %llu of %llu, lr %.17g "
+             "%llu steps, seed %llu, %llu threads, evaluations %llu of %llu, per rank "
+             "%d, lr %.17g "
              "%.17g %llu %llu %d, adam %.17g %.17g %.17g %.17g, clip %.17g",
              (unsigned long long)o->steps, (unsigned long long)o->seed,
              (unsigned long long)o->threads, (unsigned long long)o->eval_every,
-             (unsigned long long)o->eval_batches, p->lr, p->min_lr_frac,
+             (unsigned long long)o->eval_batches, o->per_rank, p->lr, p->min_lr_frac,
              (unsigned long long)p->warmup, (unsigned long long)p->decay_steps,
              (int)p->schedule, p->beta1, p->beta2, p->eps, p->weight_decay, p->clip);
 }

@@ -84,6 +84,7 @@ struct exec_stage {
     float scale;   /* 1 / tokens of the global batch */
     double *table; /* in the arena: cell norms, losses, flags */
     size_t norm_entries, table_n;
+    double norm_local; /* of the gradients that this rank's cells hold */
     double loss, norm; /* of the whole step, on every rank */
     bool stop;         /* some rank was asked to stop */
     const struct exec_data *data;

@@ -9,6 +9,7 @@ pt_run_programs += %reldir%/layouts
 
 cli_tests += %reldir%/accounting.sh
 cli_tests += %reldir%/faults.sh
+cli_tests += %reldir%/metrics.sh
 cli_tests += %reldir%/ptprof.sh
 cli_tests += %reldir%/launchers.sh
 long_tests += %reldir%/two-hosts.sh
