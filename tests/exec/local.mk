@@ -13,6 +13,7 @@ cli_tests += %reldir%/metrics.sh
 cli_tests += %reldir%/ptprof.sh
 cli_tests += %reldir%/launchers.sh
 long_tests += %reldir%/two-hosts.sh
+long_tests += %reldir%/transports.sh
 cli_tests += %reldir%/pytorch.sh
 EXTRA_DIST += %reldir%/pytorch.py
 
