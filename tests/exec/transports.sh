@@ -49,6 +49,7 @@ done <<'PLANS'
 8 pp=2 tp=2 dp=2 zero=1
 PLANS
 [ $mpi = yes ] || exit 0
+command -v pgrep >/dev/null || exit 0
 "$top_builddir/tests/exec/mkplan" "$tmp/long.json" pp=2 dp=2
 : >"$tmp/m.csv"
 timeout 100 mpirun --oversubscribe -n 4 "$exe" "$tmp/long.json" --data "text:$tmp/text" --steps 20000 \
