@@ -175,7 +175,7 @@ static enum pt_status norms_of(struct exec_stage *s, struct exec_held *h,
 /* Table: cell norms, then one loss per micro-batch of the global batch, then the stop
  * flag. Each entry has one contributor, so the sum over ranks is exact and every rank
  * adds the same numbers in the same order. */
-static enum pt_status global_norm(struct exec_stage *s, bool stop_asked,
+static enum pt_status global_norm(struct exec_stage *s, enum exec_stop stop,
                                   struct pt_error *err)
 {
     struct exec_collective op = { EXEC_ALLREDUCE, EXEC_F64,   false, true,
@@ -196,7 +196,7 @@ static enum pt_status global_norm(struct exec_stage *s, bool stop_asked,
         for (uint32_t i = 0; s->piece[c].last && s->tp_rank == 0 && i < s->micro_batches;
              i++)
             losses[(size_t)i * s->layout->dp + s->dp_rank] = s->losses[i];
-    losses[n_losses] = stop_asked ? 1 : 0;
+    losses[n_losses] = stop;
     if ((st = exec_collective(s->world, &op, err)))
         return st;
     for (size_t i = 0; i < s->norm_entries; i++)
@@ -205,7 +205,7 @@ static enum pt_status global_norm(struct exec_stage *s, bool stop_asked,
         loss += losses[i];
     s->norm = sqrt(sum);
     s->loss = loss * (double)s->scale;
-    s->stop = losses[n_losses] > 0;
+    s->stop = (enum exec_stop)losses[n_losses];
     return PT_OK;
 }
 
@@ -259,7 +259,7 @@ static bool fuses_head(const struct exec_stage *s, const struct pt_program *prog
 }
 
 static enum pt_status execute(struct exec_stage *s, const struct pt_program *prog,
-                              size_t at, bool stop_asked, struct pt_error *err)
+                              size_t at, enum exec_stop stop, struct pt_error *err)
 {
     const struct pt_instr *in = &prog->instr[at];
     enum pt_status st;
@@ -289,7 +289,7 @@ static enum pt_status execute(struct exec_stage *s, const struct pt_program *pro
     case PT_REDUCE_TIED:
         return add_tied(s, err);
     case PT_NORM:
-        return global_norm(s, stop_asked, err);
+        return global_norm(s, stop, err);
     case PT_OFFLOAD_OUT:
         st = add_tied(s, err); /* what leaves must be complete */
         return st == PT_OK ? optimizer_part(s, in, err) : st;
@@ -314,7 +314,7 @@ static enum pt_status clear(struct exec_stage *s, struct exec_held *h,
     return PT_OK;
 }
 
-enum pt_status exec_step(struct exec_stage *s, uint64_t step, bool stop_asked,
+enum pt_status exec_step(struct exec_stage *s, uint64_t step, enum exec_stop stop,
                          struct pt_error *err)
 {
     const struct pt_program *prog = &s->schedule.stage[s->stage];
@@ -327,7 +327,7 @@ enum pt_status exec_step(struct exec_stage *s, uint64_t step, bool stop_asked,
         if (s->heartbeat != NULL)
             s->heartbeat(s->heartbeat_arg, &prog->instr[i]);
         s->record[i].begin_s = now_s();
-        st = execute(s, prog, i, stop_asked, err);
+        st = execute(s, prog, i, stop, err);
         s->record[i].end_s = now_s();
         s->record[i].bytes = (double)s->env.arena.total;
         if (st == PT_OK)

@@ -154,9 +154,11 @@ static void ended(struct watch *w, uint32_t rank, int status, struct pt_error *e
     if (atomic_load(&s->phase) == EXEC_FAILED) {
         bool echo = strstr(s->error.text, "another rank failed") != NULL;
 
-        if (s->error.status == PT_LIMIT && (w->first == PT_OK || w->first == PT_LIMIT)) {
-            w->first = PT_LIMIT; /* all ranks stop after the same step, by themselves */
-            *err = s->error;
+        if (atomic_load(&s->orderly)) { /* all stop after the same step, by themselves */
+            if (!echo && (w->first == PT_OK || w->first == PT_LIMIT)) {
+                w->first = s->error.status;
+                *err = s->error;
+            }
             return;
         }
         if (!echo && w->first == PT_OK) {

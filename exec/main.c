@@ -206,7 +206,7 @@ static enum pt_status supervise(const struct pt_plan *plan, const char *hash, ch
         fflush(stdout);
     }
     st = exec_launch_run(&l, &shared, err);
-    if (!o.quiet && (st == PT_OK || st == PT_LIMIT))
+    if (!o.quiet && exec_shared_orderly(&shared))
         exec_summary(stdout, plan, &shared);
     if (st == PT_OK && o.trace != NULL)
         st = exec_timeline(o.trace, plan, &shared, err);
@@ -270,6 +270,7 @@ static enum pt_status train_on(struct exec_wire *wire, const struct pt_plan *pla
 {
     const struct exec_kernels *k = exec_kernels_find(o.isa);
     struct exec_comm *comm;
+    bool orderly;
     enum pt_status st = exec_comm_wire_open(wire, shared, o.watchdog_s, k, &comm, err);
 
     if (st != PT_OK)
@@ -281,14 +282,16 @@ static enum pt_status train_on(struct exec_wire *wire, const struct pt_plan *pla
         fflush(stdout);
     }
     st = exec_rank_run(&o, shared, comm, stdout, err);
-    if (st == PT_OK || st == PT_LIMIT) {
+    orderly = atomic_load(&shared->header->rank[wire->rank].orderly);
+    if (orderly) {
         enum pt_status reported = exec_rank_reports(shared, comm, err);
 
+        orderly = reported == PT_OK;
         st = reported != PT_OK ? reported : st;
     }
-    if (wire->rank == 0 && !o.quiet && (st == PT_OK || st == PT_LIMIT))
+    if (wire->rank == 0 && !o.quiet && orderly)
         exec_summary(stdout, plan, shared);
-    if (st != PT_OK && st != PT_LIMIT && !atomic_load(&shared->header->differ)) {
+    if (st != PT_OK && !orderly && !atomic_load(&shared->header->differ)) {
         fflush(stdout);
         launched_report(wire->rank, err);
         wire->ops->abort(wire, pt_exit_status(st));

@@ -71,6 +71,10 @@ struct run {
     struct exec_data eval; /* open when options ask for evaluations */
     double *by_rank;       /* [size][EXEC_N_RANK_COLUMNS]; NULL: not asked for */
     double total_s;        /* of the steps after the first */
+    /* PT_OK, or why rank 0 cannot write what it measures. The run then ends after the
+     * next step, as if a stop had been asked for. */
+    enum pt_status unsaved;
+    struct pt_error unsaved_error;
 };
 
 /* Every rank's columns, on every rank. They travel through the table of norms, which is
@@ -107,7 +111,10 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
     const struct pt_job *job = &s->plan->setup.job;
     struct exec_report *rep = &r->status->report;
     struct exec_traffic before = s->comm->traffic;
-    bool stop = s->comm->rank == 0 && atomic_load(&r->header->stop) != 0;
+    enum exec_stop stop = s->comm->rank != 0                   ? EXEC_STOP_NOT
+                          : r->unsaved != PT_OK                ? EXEC_STOP_UNSAVED
+                          : atomic_load(&r->header->stop) != 0 ? EXEC_STOP_ASKED
+                                                               : EXEC_STOP_NOT;
     double begin = now_s(), waited = s->comm->waited_s;
     double took, batch = (double)job->global_batch * (double)job->seq;
     double eval_loss = (double)NAN;
@@ -144,7 +151,7 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
         return st;
     if (r->by_rank != NULL && (st = gather_ranks(r, took, waited, err)))
         return st;
-    if (s->comm->rank != 0)
+    if (s->comm->rank != 0 || r->unsaved != PT_OK)
         return PT_OK;
     p = (struct exec_point){ step,
                              (uint64_t)(batch * (double)step),
@@ -156,10 +163,24 @@ static enum pt_status one_step(struct run *r, uint64_t step, struct pt_error *er
                              rep->peak_bytes,
                              eval_loss,
                              r->by_rank };
-    return exec_metrics_add(&r->metrics, &p, err);
+    r->unsaved = exec_metrics_add(&r->metrics, &p, &r->unsaved_error);
+    return PT_OK;
 }
 
-static enum pt_status train(struct run *r, struct pt_error *err)
+static enum pt_status stopped(const struct run *r, uint64_t step, struct pt_error *err)
+{
+    if (r->s->stop == EXEC_STOP_UNSAVED)
+        return pt_fail(
+            err, PT_SYSTEM, NULL, 0,
+            "stopped after step %llu of %llu: another rank failed to write what "
+            "it measures",
+            (unsigned long long)step, (unsigned long long)r->o->steps);
+    return pt_fail(err, PT_LIMIT, NULL, 0, "stopped as asked after step %llu of %llu",
+                   (unsigned long long)step, (unsigned long long)r->o->steps);
+}
+
+/* *orderly: all ranks have ended after the same step, the last one or another. */
+static enum pt_status train(struct run *r, bool *orderly, struct pt_error *err)
 {
     enum pt_status st = PT_OK;
 
@@ -169,11 +190,12 @@ static enum pt_status train(struct run *r, struct pt_error *err)
         st = one_step(r, step, err);
         if (st == PT_OK && r->o->dump != NULL && step == 1)
             st = exec_dump(r->s, r->o->dump, "grad1", true, err);
-        if (st == PT_OK && r->s->stop && step < r->o->steps)
-            st = pt_fail(err, PT_LIMIT, NULL, 0,
-                         "stopped as asked after step %llu of %llu",
-                         (unsigned long long)step, (unsigned long long)r->o->steps);
+        if (st == PT_OK && r->s->stop != EXEC_STOP_NOT && step < r->o->steps) {
+            *orderly = true;
+            return stopped(r, step, err);
+        }
     }
+    *orderly = st == PT_OK;
     return st;
 }
 
@@ -183,6 +205,7 @@ static enum pt_status with_stage(struct run *r, const struct pt_plan *plan,
                                  struct pt_error *err)
 {
     struct exec_stage stage;
+    bool orderly = false;
     enum pt_status st = exec_stage_init(&stage, plan, comm, k, r->o->seed, err);
 
     stage.data = data;
@@ -202,17 +225,22 @@ static enum pt_status with_stage(struct run *r, const struct pt_plan *plan,
             st = pt_fail_memory(err);
     }
     if (st == PT_OK)
-        st = train(r, err);
-    if (st == PT_OK || st == PT_LIMIT) {
+        st = train(r, &orderly, err);
+    if (orderly) {
         enum pt_status settled = exec_settle(&stage, err);
 
-        st = settled != PT_OK ? settled : st;
-        if (settled == PT_OK && r->o->dump != NULL &&
-            exec_dump(&stage, r->o->dump, "final", false, err) != PT_OK)
-            st = PT_SYSTEM;
+        if (settled == PT_OK && r->o->dump != NULL)
+            settled = exec_dump(&stage, r->o->dump, "final", false, err);
+        orderly = settled == PT_OK;
+        st = orderly ? st : settled;
     }
-    if (exec_metrics_close(&r->metrics, err) != PT_OK && st == PT_OK)
-        st = PT_SYSTEM;
+    if (exec_metrics_close(&r->metrics, &r->unsaved_error) != PT_OK)
+        r->unsaved = PT_SYSTEM;
+    if (orderly && r->unsaved != PT_OK) {
+        *err = r->unsaved_error;
+        st = r->unsaved;
+    }
+    atomic_store(&r->status->orderly, orderly);
     free(r->by_rank);
     exec_stage_fini(&stage);
     return st;
@@ -272,7 +300,8 @@ enum pt_status exec_rank_run(const struct exec_options *options,
     struct exec_options o = *options;
     struct run r = { .o = &o,
                      .status = &shared->header->rank[comm->rank],
-                     .header = shared->header };
+                     .header = shared->header,
+                     .unsaved_error = PT_ERROR_INIT };
     const struct exec_kernels *k = exec_kernels_find(o.isa);
     struct exec_data data;
     struct pt_plan plan;

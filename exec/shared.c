@@ -103,6 +103,14 @@ static char *at(const struct exec_shared *s, size_t offset)
     return (char *)s->header + offset;
 }
 
+bool exec_shared_orderly(const struct exec_shared *shared)
+{
+    for (uint32_t r = 0; r < shared->header->size; r++)
+        if (!atomic_load(&shared->header->rank[r].orderly))
+            return false;
+    return true;
+}
+
 void *exec_shared_arena(const struct exec_shared *s, uint32_t rank)
 {
     return at(s, s->header->arenas_at + s->header->arena_bytes * rank);

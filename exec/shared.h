@@ -24,7 +24,7 @@
 enum exec_rank_phase { EXEC_STARTING, EXEC_RUNNING, EXEC_DONE, EXEC_FAILED };
 
 /* What a rank is doing, for messages and the watchdog. Written by its owner only. */
-/* What a rank measured, for the summary. Valid when its phase is EXEC_DONE. */
+/* What a rank measured, for the summary. Valid when it ended orderly. */
 struct exec_report {
     double step_s; /* mean over the steps after the first (the only one: that) */
     double busy_s,
@@ -40,6 +40,8 @@ struct exec_report {
 struct exec_rank_status {
     _Atomic uint32_t doorbell, sleeping;
     _Atomic uint32_t phase; /* enum exec_rank_phase */
+    /* ended after the same whole step as all others, well or not: its report counts */
+    _Atomic uint32_t orderly;
     _Atomic uint32_t step, instr_kind, chunk, micro_batch;
     _Atomic uint64_t heartbeat; /* grows with every instruction, layer and collective */
     /* collective or message under way (what: 1 + kind, 16 send, 17 receive; 0 none), the
@@ -90,6 +92,8 @@ enum pt_status exec_shared_create(uint32_t ranks, size_t arena_bytes,
 /* Maps an inherited file. */
 enum pt_status exec_shared_open(int fd, struct exec_shared *shared, struct pt_error *err);
 void exec_shared_close(struct exec_shared *shared);
+/* Did every rank end orderly? */
+bool exec_shared_orderly(const struct exec_shared *shared);
 
 void *exec_shared_arena(const struct exec_shared *shared, uint32_t rank);
 /* Slot of `member` in the group of this dimension whose first rank is `first`. */

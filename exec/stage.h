@@ -58,6 +58,13 @@ struct exec_record {
     double begin_s, end_s, bytes;
 };
 
+/* Why a run ends before its last step. */
+enum exec_stop {
+    EXEC_STOP_NOT,
+    EXEC_STOP_ASKED,   /* by a signal */
+    EXEC_STOP_UNSAVED, /* metrics or progress cannot be written */
+};
+
 struct exec_stage {
     const struct pt_plan *plan;
     const struct pt_layout *layout;
@@ -84,9 +91,9 @@ struct exec_stage {
     float scale;   /* 1 / tokens of the global batch */
     double *table; /* in the arena: cell norms, losses, flags */
     size_t norm_entries, table_n;
-    double norm_local; /* of the gradients that this rank's cells hold */
-    double loss, norm; /* of the whole step, on every rank */
-    bool stop;         /* some rank was asked to stop */
+    double norm_local;   /* of the gradients that this rank's cells hold */
+    double loss, norm;   /* of the whole step, on every rank */
+    enum exec_stop stop; /* what the first rank was asked; known to all after a step */
     const struct exec_data *data;
     const struct exec_optimizer *optimizer;
     struct exec_held *reducing; /* ZeRO-2 and 3: the reduction that may still run */
@@ -171,7 +178,7 @@ enum pt_status exec_post(struct exec_stage *s, uint32_t to, uint64_t tag, float 
 /* Releases what has been received; with `all`, waits for every receiver. */
 enum pt_status exec_collect(struct exec_stage *s, bool all, struct pt_error *err);
 /* One training step, the whole instruction list. */
-enum pt_status exec_step(struct exec_stage *s, uint64_t step, bool stop_asked,
+enum pt_status exec_step(struct exec_stage *s, uint64_t step, enum exec_stop stop,
                          struct pt_error *err);
 /* Waits for what a step leaves under way: gathers and messages. */
 enum pt_status exec_settle(struct exec_stage *s, struct pt_error *err);

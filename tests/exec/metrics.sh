@@ -79,4 +79,26 @@ norms "$tmp/tcp.csv" | diff "$tmp/own" -
 launched 2 "$tmp/tcp.csv"
 [ $st -eq 2 ]
 grep -q 'rank 2 on .* has another set of training options than rank 0' "$tmp/err.0"
+
+# A disk that fills: a sentence and status 4, but the run ends after a whole step, and what it
+# measured is not lost. On the last step too.
+if [ ! -w /dev/full ]; then
+    echo "no /dev/full: that part not run"
+    exit 0
+fi
+for steps in 1 20; do
+    st=0
+    "$exe" "$tmp/plan.json" --data "text:$tmp/text" --steps $steps --metrics /dev/full \
+        --dump "$tmp/dump" >"$tmp/out" 2>"$tmp/err" || st=$?
+    [ $st -eq 4 ] || { echo "exit $st, want 4"; cat "$tmp/err"; exit 1; }
+    [ "$(cat "$tmp/err")" = "ptexec: /dev/full: cannot write the metrics: No space left on device" ]
+    grep -q '^step time  *[0-9.]' "$tmp/out"
+    [ -d "$tmp/dump/final" ]
+    rm -rf "$tmp/dump"
+done
+launched 4 /dev/full
+[ $st -eq 4 ]
+grep -q '/dev/full: cannot write the metrics: No space left' "$tmp/err.0"
+grep -q '^step time  *[0-9.]' "$tmp/out.0"
+[ ! -s "$tmp/err.1" ]
 echo "metrics are what they should be"
