@@ -49,6 +49,9 @@ want() {
 }
 hit KILL rank
 want 4 'rank 3 was killed by signal 9 (Killed) in [A-Z_]* of chunk 0, micro-batch'
+# AddressSanitizer, where it is built in, would catch the signal and exit with words of its own.
+ASAN_OPTIONS=${ASAN_OPTIONS-}:handle_segv=0
+export ASAN_OPTIONS
 hit SEGV rank
 want 4 'rank 3 was killed by signal 11'
 hit TERM supervisor

@@ -84,7 +84,7 @@ static void random_scene(struct prop_rng *rng, struct scene *x)
         s->model.topk = 2;
         s->model.moe_ffn = s->model.hidden;
     }
-    s->job.seq = 1024 << prop_below(rng, 4);
+    s->job.seq = 1024u << prop_below(rng, 4);
     s->job.precision = prop_below(rng, 2) == 0 ? PT_BF16 : PT_FP8;
     s->job.attention = prop_below(rng, 2) == 0 ? PT_ATTENTION_FLASH : PT_ATTENTION_EAGER;
     pt_dtypes_default(s->job.precision, PT_OPT_ADAM, &s->job.dtypes);
