@@ -135,8 +135,28 @@ static void add_volume(const struct pt_setup *s, const struct pt_layout *l,
     step->intra_bytes += step->pp_bytes - leaving;
 }
 
-static void add_rates(const struct pt_setup *s, const struct pt_layout *l, bool causal,
-                      struct pt_step *step)
+/* The part of a forward pass that whole-layer recomputation repeats: the layers that the
+ * split marks, and never the head. */
+static double recomputed_again(const struct pt_model *model, const struct pt_split *split,
+                               uint32_t seq, bool causal)
+{
+    struct pt_model headless = *model;
+    double layers = 0.0, repeated = 0.0;
+
+    for (uint32_t c = 0; c < split->pp * split->vpp; c++) {
+        for (unsigned k = 0; k < PT_N_LAYER_KINDS; k++) {
+            layers += split->chunk[c].layers[k];
+            repeated += split->chunk[c].recomputed[k];
+        }
+    }
+    headless.vocab = 0;
+    return layers > 0.0 ? repeated / layers * pt_model_flop(&headless, seq, causal) /
+                              pt_model_flop(model, seq, causal)
+                        : 0.0;
+}
+
+static void add_rates(const struct pt_setup *s, const struct pt_layout *l,
+                      const struct pt_split *split, bool causal, struct pt_step *step)
 {
     const struct pt_gpu *g = &s->cluster.gpu;
     double gpus = (double)l->tp * l->pp * l->cp * l->dp;
@@ -148,7 +168,7 @@ static void add_rates(const struct pt_setup *s, const struct pt_layout *l, bool 
                                             : g->peak_flops[PT_FP16];
     switch (l->recompute) {
     case PT_RECOMPUTE_FULL:
-        again = 1.0;
+        again = recomputed_again(&s->model, split, s->job.seq, causal);
         break;
     case PT_RECOMPUTE_HALF:
     case PT_RECOMPUTE_SELECTIVE_OPS:
@@ -216,5 +236,5 @@ void pt_step_time(const struct pt_setup *setup, const struct pt_layout *layout,
     step->offload_s = value.update_s - step->optimizer_s;
     step->other_s = costs->norm_s + costs->step_s;
     add_volume(setup, layout, slow, step);
-    add_rates(setup, layout, causal, step);
+    add_rates(setup, layout, split, causal, step);
 }
