@@ -123,10 +123,14 @@ static enum pt_status resolve(struct planner_given *given, struct planner_reques
     if (st == PT_OK && gpus)
         planner_note(&r->assumed, "%s GPUs are the fewest that fit", text);
     if (st == PT_OK && params) {
-        char count[32];
+        struct pt_params most;
+        char count[32], asked[32];
 
-        planner_note(&r->assumed, "%s parameters are the most that fit",
-                     pt_format_count(count, strtod(text, NULL)));
+        /* The rule's shape misses the size asked for by some per cent: both are said. */
+        pt_model_params(&r->setup.model, &most);
+        planner_note(&r->assumed, "%s parameters are the most that fit (--params %s)",
+                     pt_format_count(count, (double)most.total),
+                     pt_format_count(asked, strtod(text, NULL)));
     }
     return st;
 }

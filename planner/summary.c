@@ -16,6 +16,17 @@ static double gib(double bytes)
     return bytes / PT_GIB;
 }
 
+/* A small plan would read as 0.0 GiB everywhere: its memory is in MiB. */
+static const char *memory_unit(const struct pt_memory *m)
+{
+    return m->device_bytes < PT_GIB ? "MiB" : "GiB";
+}
+
+static double in_unit(const struct pt_memory *m, double bytes)
+{
+    return gib(bytes) * (m->device_bytes < PT_GIB ? 1024.0 : 1.0);
+}
+
 static void verdict(FILE *f, const struct pt_setup *setup, const struct pt_plan *plan)
 {
     const struct pt_memory *m = &plan->memory;
@@ -28,26 +39,27 @@ static void verdict(FILE *f, const struct pt_setup *setup, const struct pt_plan 
     if (used < setup->cluster.gpus)
         snprintf(idle, sizeof(idle), " (%llu stay idle)",
                  (unsigned long long)(setup->cluster.gpus - used));
-    fprintf(f, "%s parameters on %llu x %s%s: %s, %.1f of %.1f GiB a card\n\n",
+    fprintf(f, "%s parameters on %llu x %s%s: %s, %.1f of %.1f %s a card\n\n",
             pt_format_count(count, (double)params.total), (unsigned long long)used,
             setup->cluster.gpu.name, idle, m->fits ? "it fits" : "IT DOES NOT FIT",
-            gib(m->device_bytes), gib(m->limit_bytes));
+            in_unit(m, m->device_bytes), in_unit(m, m->limit_bytes), memory_unit(m));
 }
 
 static void model_lines(FILE *f, const struct pt_setup *setup)
 {
     const struct pt_model *m = &setup->model;
-    char moe[96] = "", active[32];
+    char moe[96] = "", active[32], groups[32] = "";
     struct pt_params params;
 
     pt_model_params(m, &params);
     if (m->experts > 0)
         snprintf(moe, sizeof(moe), ", %u experts top %u (%s active)", m->experts, m->topk,
                  pt_format_count(active, (double)params.active));
+    if (m->kv_heads != m->heads)
+        snprintf(groups, sizeof(groups), " (%u key-value)", m->kv_heads);
     planner_paragraph(f, "model",
                       "%s: %u layers, hidden %u, ffn %u, %u heads%s, vocab %u%s", m->name,
-                      m->layers, m->hidden, m->ffn, m->heads,
-                      m->kv_heads != m->heads ? " (grouped)" : "", m->vocab, moe);
+                      m->layers, m->hidden, m->ffn, m->heads, groups, m->vocab, moe);
 }
 
 static void hardware_lines(FILE *f, const struct pt_setup *setup)
@@ -113,7 +125,9 @@ static void stage_row(FILE *f, const struct pt_plan *plan, uint32_t s)
     }
     fprintf(f, "%5u %9s  %6u  %6.0f%%  %8.4g  %9.1f %9.1f %7.1f%s\n", s, layers,
             recomputed, 100 * plan->split.offload_frac[s], m->in_flight,
-            gib(m->allocated_bytes), gib(m->reserved_bytes), gib(m->device_bytes),
+            in_unit(&plan->memory, m->allocated_bytes),
+            in_unit(&plan->memory, m->reserved_bytes),
+            in_unit(&plan->memory, m->device_bytes),
             s == plan->memory.worst_stage   ? "  fullest"
             : s == plan->step.slowest_stage ? "  slowest"
                                             : "");
@@ -126,7 +140,8 @@ static void stage_table(FILE *f, const struct pt_plan *plan)
 
     fprintf(f,
             "\nstage    layers  recomp  offload  in-flight  allocated  reserved  device"
-            "  GiB\n");
+            "  %s\n",
+            memory_unit(&plan->memory));
     for (uint32_t s = 0; s < plan->layout.pp; s++) {
         if (!shown(plan, s)) {
             skipped++;
@@ -141,11 +156,12 @@ static void stage_table(FILE *f, const struct pt_plan *plan)
         snprintf(limit, sizeof(limit),
                  "limit, with %.0f%% left for what predictions may miss",
                  100 * plan->setup.stack.mem_margin);
-    fprintf(f, "%64s %7.1f\n", limit, gib(plan->memory.limit_bytes));
+    fprintf(f, "%64s %7.1f\n", limit, in_unit(&plan->memory, plan->memory.limit_bytes));
 }
 
 /* The verdict is over all phases, so all of them are shown. */
-static void phase_line(FILE *f, const struct pt_stage_memory *m)
+static void phase_line(FILE *f, const struct pt_memory *all,
+                       const struct pt_stage_memory *m)
 {
     char text[256] = "", piece[48];
 
@@ -153,7 +169,7 @@ static void phase_line(FILE *f, const struct pt_stage_memory *m)
         if (m->phase_device_bytes[p] <= 0)
             continue;
         snprintf(piece, sizeof(piece), "%s%s %.1f", text[0] != '\0' ? ", " : "",
-                 pt_phase_name((enum pt_phase)p), gib(m->phase_device_bytes[p]));
+                 pt_phase_name((enum pt_phase)p), in_unit(all, m->phase_device_bytes[p]));
         strncat(text, piece, sizeof(text) - strlen(text) - 1);
     }
     planner_paragraph(f, "", "by phase: %s", text);
@@ -170,13 +186,15 @@ static void memory_lines(FILE *f, const struct pt_plan *plan)
         if (worst->part_bytes[p] < smallest)
             continue;
         snprintf(piece, sizeof(piece), "%s%s %.1f", text[0] != '\0' ? " + " : "",
-                 pt_memory_part_name((enum pt_memory_part)p), gib(worst->part_bytes[p]));
+                 pt_memory_part_name((enum pt_memory_part)p),
+                 in_unit(m, worst->part_bytes[p]));
         strncat(text, piece, sizeof(text) - strlen(text) - 1);
     }
-    planner_paragraph(f, "memory", "stage %u, %s, GiB: %s", m->worst_stage,
-                      pt_phase_name(worst->worst_phase), text);
-    phase_line(f, worst);
-    planner_paragraph(f, "", "largest tensor %.1f GiB: %s", gib(m->largest_tensor_bytes),
+    planner_paragraph(f, "memory", "stage %u, %s, %s: %s", m->worst_stage,
+                      pt_phase_name(worst->worst_phase), memory_unit(m), text);
+    phase_line(f, m, worst);
+    planner_paragraph(f, "", "largest tensor %.1f %s: %s",
+                      in_unit(m, m->largest_tensor_bytes), memory_unit(m),
                       m->largest_tensor);
     if (planner_offload_share(&plan->split) > 0 ||
         m->host_bytes > 0.5 * m->host_limit_bytes)
@@ -220,13 +238,13 @@ static void speed_lines(FILE *f, const struct pt_setup *setup, const struct pt_p
         (uint64_t)plan->layout.tp * plan->layout.pp * plan->layout.cp * plan->layout.dp;
     char s[32], count[32], money[96] = "";
 
-    planner_paragraph(f, "speed",
-                      "%.0f tokens/s a GPU, %.0f in all; %.0f model TFLOP/s a GPU; MFU "
-                      "%.1f%%, HFU %.1f%% (%s)",
-                      t->tokens_per_s_gpu, step_tokens / t->step_s,
-                      t->model_flops_gpu / 1e12, 100 * t->mfu, 100 * t->hfu,
-                      plan->causal ? "causal attention counted half"
-                                   : "attention counted in full");
+    planner_paragraph(
+        f, "speed",
+        "%.0f tokens/s a GPU, %.0f in all; %.*f model TFLOP/s a GPU; MFU "
+        "%.1f%%, HFU %.1f%% (%s)",
+        t->tokens_per_s_gpu, step_tokens / t->step_s, t->model_flops_gpu < 1e13 ? 3 : 0,
+        t->model_flops_gpu / 1e12, 100 * t->mfu, 100 * t->hfu,
+        plan->causal ? "causal attention counted half" : "attention counted in full");
     if (j->tokens <= 0)
         return;
     run_s = ceil(j->tokens / step_tokens) * t->step_s;

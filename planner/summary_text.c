@@ -169,10 +169,11 @@ char *planner_log_line(char *buf, size_t size, const struct pt_plan *plan)
         snprintf(share, sizeof(share), "(%.0f%%)", 100 * offload);
     snprintf(buf, size,
              "[parallel] pipe_stages=%u, micro_batch=%u, offload=%s%s, "
-             "bubble_ratio=%.0f%% step_time=%.*fs, peak_mem=%.0fG/card",
+             "bubble_ratio=%.0f%% step_time=%.*fs, peak_mem=%.*fG/card",
              plan->layout.pp, plan->layout.micro_batch,
              offload > 0 ? "optimizer" : "none", share, 100 * plan->step.bubble_of_ideal,
              plan->step.step_s < 0.95 ? 2 : 1, plan->step.step_s,
+             plan->memory.device_bytes < PT_GIB ? 2 : 0,
              plan->memory.device_bytes / PT_GIB);
     return buf;
 }
