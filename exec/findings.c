@@ -44,7 +44,7 @@ static const char *readable(char *buf, size_t size, const struct finding *f)
     else if (strcmp(f->unit, "s") == 0)
         snprintf(buf, size, "%.3g us", f->value * 1e6);
     else
-        snprintf(buf, size, "%.4g", f->value);
+        snprintf(buf, size, f->value < 1e4 ? "%.4g" : "%.0f", f->value);
     return buf;
 }
 

@@ -10,7 +10,7 @@
 #include "exec/metrics.h"
 #include "libpt/units.h"
 
-#define BAR 20
+#define BAR 10
 
 static const char *const column_names[EXEC_N_RANK_COLUMNS] = { "step_time_s", "wait_s",
                                                                "peak_mem_bytes",
@@ -98,16 +98,20 @@ static enum pt_status show(struct exec_metrics *m, const struct exec_point *p,
     double left = (now_s() - m->begin_s) / (double)p->step * (double)(m->steps - p->step);
     int done = (int)(BAR * p->step / m->steps);
 
+    /* 80 columns: a longer line would wrap, and the carriage return not take it back. */
     if (m->terminal)
-        fprintf(m->out, "\r\033[K[%.*s%.*s] ", done, "####################", BAR - done,
-                "....................");
-    fprintf(m->out,
-            "step %llu/%llu  loss %.4f  grad-norm %.3f  lr %.2e  %s tokens/s  ETA %s  "
-            "mem %s%s",
-            (unsigned long long)p->step, (unsigned long long)m->steps, p->loss,
-            p->grad_norm, p->lr, format_rate(rate, p->tokens_per_s),
-            pt_format_seconds(eta, left), format_memory(mem, p->peak_bytes),
-            m->terminal && p->step != m->steps ? "" : "\n");
+        fprintf(m->out, "\r\033[K[%.*s%.*s] ", done, "##########", BAR - done,
+                "..........");
+    fprintf(m->out, "step %llu/%llu  loss %.4f  ", (unsigned long long)p->step,
+            (unsigned long long)m->steps, p->loss);
+    if (!m->terminal)
+        fprintf(m->out, "norm %.3f  lr %.1e  ", p->grad_norm, p->lr);
+    fprintf(m->out, "%s tokens/s  ETA %s", format_rate(rate, p->tokens_per_s),
+            pt_format_seconds(eta, left));
+    if (m->terminal)
+        fprintf(m->out, "  mem %s", format_memory(mem, p->peak_bytes));
+    if (!m->terminal || p->step == m->steps)
+        fputc('\n', m->out);
     if (fflush(m->out) != 0)
         return pt_fail(err, PT_SYSTEM, NULL, 0, "cannot write the progress: %s",
                        strerror(errno));

@@ -15,8 +15,9 @@ static void layout_line(FILE *f, const struct pt_plan *plan)
 
     fprintf(f,
             "tp %u, pp %u, vpp %u, dp %u, zero %u, %s, micro-batch %u x %u of %u, %s%s",
-            l->tp, l->pp, l->vpp, l->dp, l->zero, pt_schedule_name(l->schedule),
-            l->micro_batch, pt_micro_batches(&plan->setup.job, l), plan->setup.job.seq,
+            l->tp, l->pp, l->vpp, l->dp, l->zero,
+            l->pp > 1 ? pt_schedule_name(l->schedule) : "no pipeline", l->micro_batch,
+            pt_micro_batches(&plan->setup.job, l), plan->setup.job.seq,
             pt_recompute_name(l->recompute), " recomputed");
     fprintf(f, "%s\n", l->sequence_parallel ? ", sequence parallel" : "");
 }
@@ -32,8 +33,9 @@ void exec_banner(FILE *f, const struct exec_options *o, const struct pt_plan *pl
             pt_format_count(count, (double)params.total));
     fprintf(f, "ranks    %u, ", plan->layout.tp * plan->layout.pp * plan->layout.dp);
     layout_line(f, plan);
-    fprintf(f, "products %s, kernels %s, %llu thread(s) a rank\n", exec_blas_name(), isa,
-            (unsigned long long)o->threads);
+    fprintf(f, "products %s,\n         kernels %s, %llu thread%s a rank\n",
+            exec_blas_name(), isa, (unsigned long long)o->threads,
+            o->threads == 1 ? "" : "s");
     fprintf(f, "data     %s, sha256 %.16s\n", o->data, data_hash);
     fprintf(f,
             "train    %llu steps, seed %llu, lr %.3g %s, warm-up %llu, weight decay %g, "

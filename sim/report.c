@@ -320,8 +320,10 @@ void sim_report_compare(const struct pt_trace_sums *a, const struct pt_trace_sum
 {
     char x[32], y[32];
 
-    fprintf(f, "\n%-16s %10s %10s %12s %12s %8s\n", "per instruction", "simulated",
-            "measured", "simulated", "measured", "ratio");
+    fprintf(f, "\n%-16s %21s %25s %8s\n", "", "how often", "time of one, mean",
+            "meas. /");
+    fprintf(f, "%-16s %10s %10s %12s %12s %8s\n", "per instruction", "simulated",
+            "measured", "simulated", "measured", "sim.");
     for (int k = 0; k < PT_N_INSTR_KINDS; k++) {
         const struct pt_trace_sum *s = &a->kind[k], *m = &b->kind[k];
 
