@@ -250,22 +250,21 @@ static void name_largest(const struct pt_setup *setup, const struct pt_layout *l
     double b = layout->micro_batch, s = job->seq, q = s / (double)layout->cp,
            t = layout->tp;
     double vocab = (double)pt_vocab_padded(m->vocab, job->vocab_unit, layout->tp) / t;
-    bool wide_type = job->precision == PT_FP32 || job->precision == PT_TF32;
-    double e = wide_type ? 4.0 : 2.0;
+    double wide = (m->gated ? 2.0 : 1.0) * m->ffn / t;
+    bool fp32 = job->precision == PT_FP32 || job->precision == PT_TF32;
+    double width = fp32 ? 4.0 : 2.0;
 
     if (job->attention == PT_ATTENTION_EAGER)
         largest(memory, 4.0 * b * m->heads / t * q * s, "fp32 attention scores", 4.0,
                 (double[]){ b, m->heads / t, q, s }, 4);
-    if (job->fused_cross_entropy && !wide_type)
+    if (job->fused_cross_entropy && !fp32)
         largest(memory, 2.0 * b * q * vocab, "16-bit logits", 2.0,
                 (double[]){ b, q, vocab }, 3);
     else
         largest(memory, 4.0 * b * q * vocab, "fp32 logits", 4.0,
                 (double[]){ b, q, vocab }, 3);
-    double wide = (m->gated ? 2.0 : 1.0) * m->ffn / t;
-
-    largest(memory, e * b * q * wide,
-            wide_type ? "fp32 MLP activation" : "16-bit MLP activation", e,
+    largest(memory, width * b * q * wide,
+            fp32 ? "fp32 MLP activation" : "16-bit MLP activation", width,
             (double[]){ b, q, wide }, 3);
 }
 

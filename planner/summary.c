@@ -236,15 +236,17 @@ static void speed_lines(FILE *f, const struct pt_setup *setup, const struct pt_p
     double step_tokens = (double)j->global_batch * j->seq, run_s;
     uint64_t used =
         (uint64_t)plan->layout.tp * plan->layout.pp * plan->layout.cp * plan->layout.dp;
+    bool tera = t->model_flops_gpu >= 1e12;
     char s[32], count[32], money[96] = "";
 
-    planner_paragraph(
-        f, "speed",
-        "%.0f tokens/s a GPU, %.0f in all; %.*f model TFLOP/s a GPU; MFU "
-        "%.1f%%, HFU %.1f%% (%s)",
-        t->tokens_per_s_gpu, step_tokens / t->step_s, t->model_flops_gpu < 1e13 ? 3 : 0,
-        t->model_flops_gpu / 1e12, 100 * t->mfu, 100 * t->hfu,
-        plan->causal ? "causal attention counted half" : "attention counted in full");
+    planner_paragraph(f, "speed",
+                      "%.0f tokens/s a GPU, %.0f in all; %.0f model %s a GPU; MFU "
+                      "%.1f%%, HFU %.1f%% (%s)",
+                      t->tokens_per_s_gpu, step_tokens / t->step_s,
+                      t->model_flops_gpu / (tera ? 1e12 : 1e9),
+                      tera ? "TFLOP/s" : "GFLOP/s", 100 * t->mfu, 100 * t->hfu,
+                      plan->causal ? "causal attention counted half"
+                                   : "attention counted in full");
     if (j->tokens <= 0)
         return;
     run_s = ceil(j->tokens / step_tokens) * t->step_s;
