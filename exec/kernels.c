@@ -433,23 +433,45 @@ EXEC_INLINE vf vec_sqrt(vf x)
 }
 
 /* Loshchilov and Hutter, decoupled weight decay; the bias corrections are in step_size
- * and inv_sqrt_c2:  w <- decay w - step_size m / (sqrt(v) inv_sqrt_c2 + eps). */
-static void adamw(float *w, float *m, float *v, const float *g, size_t n,
-                  const struct exec_adam *c, bool decay)
+ * and inv_sqrt_c2:  w <- decay w - step_size m / (sqrt(v) inv_sqrt_c2 + eps).
+ *
+ * Whole vectors only, in one body: which products are fused with which sums is the
+ * compiler's choice, so that every element must pass through the same instructions. */
+static EXEC_ONE_BODY void adamw_whole(float *w, float *m, float *v, const float *g,
+                                      size_t n, const struct exec_adam *c, bool decay)
 {
     const vf b1 = vec_set(c->beta1), b2 = vec_set(c->beta2), one = vec_set(1.0f);
     const vf keep = vec_set(decay ? c->decay : 1.0f), clip = vec_set(c->grad_scale);
 
     for (size_t i = 0; i < n; i += EXEC_VL) {
-        vf gi = load_n(g, i, n) * clip;
-        vf mi = b1 * load_n(m, i, n) + (one - b1) * gi;
-        vf vi_ = b2 * load_n(v, i, n) + (one - b2) * gi * gi;
+        vf gi = vec_load(g + i) * clip;
+        vf mi = b1 * vec_load(m + i) + (one - b1) * gi;
+        vf vi_ = b2 * vec_load(v + i) + (one - b2) * gi * gi;
         vf d = vec_sqrt(vi_) * vec_set(c->inv_sqrt_c2) + vec_set(c->eps);
 
-        store_n(m, i, n, mi);
-        store_n(v, i, n, vi_);
-        store_n(w, i, n, keep * load_n(w, i, n) - vec_set(c->step_size) * mi / d);
+        vec_store(m + i, mi);
+        vec_store(v + i, vi_);
+        vec_store(w + i, keep * vec_load(w + i) - vec_set(c->step_size) * mi / d);
     }
+}
+
+/* The same bits wherever the range is cut: the rest travels through padded vectors. */
+static void adamw(float *w, float *m, float *v, const float *g, size_t n,
+                  const struct exec_adam *c, bool decay)
+{
+    const size_t whole = n - n % EXEC_VL, rest = n - whole;
+    float pad[4][EXEC_VL] = { { 0 } };
+    float *part[3] = { w + whole, m + whole, v + whole };
+
+    adamw_whole(w, m, v, g, whole, c, decay);
+    if (rest == 0)
+        return;
+    for (int i = 0; i < 3; i++)
+        memcpy(pad[i], part[i], rest * sizeof(float));
+    memcpy(pad[3], g + whole, rest * sizeof(float));
+    adamw_whole(pad[0], pad[1], pad[2], pad[3], EXEC_VL, c, decay);
+    for (int i = 0; i < 3; i++)
+        memcpy(part[i], pad[i], rest * sizeof(float));
 }
 
 static bool supported(void)

@@ -11,6 +11,12 @@
 #define EXEC_VL 16
 typedef float vf __attribute__((vector_size(64)));
 typedef int32_t vi __attribute__((vector_size(64)));
+/* A function that exists once, for all its callers. */
+#ifdef __clang__
+#define EXEC_ONE_BODY __attribute__((noinline))
+#else
+#define EXEC_ONE_BODY __attribute__((noinline, noclone))
+#endif
 #define EXEC_INLINE static inline __attribute__((always_inline, unused))
 
 EXEC_INLINE vf vec_load(const float *p)
