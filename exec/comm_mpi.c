@@ -6,8 +6,12 @@
 #include "exec/comm_mpi.h"
 
 #ifdef HAVE_MPI
+#include <ifaddrs.h>
 #include <limits.h>
 #include <mpi.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,6 +187,36 @@ static const struct exec_wire_ops mpi_ops = {
     .close = mpi_close,
 };
 
+/* The network interfaces that MPI may use, "eth0 10.0.0.1": Open MPI chooses among those
+ * that are up, or named in this variable, and does not tell which. */
+static void list_interfaces(char *text, size_t size)
+{
+    const char *told = getenv("OMPI_MCA_btl_tcp_if_include");
+    char host[NI_MAXHOST];
+    struct ifaddrs *list = NULL;
+
+    text[0] = '\0';
+    if (told != NULL) {
+        snprintf(text, size, "btl_tcp_if_include %.90s", told);
+        return;
+    }
+    if (getifaddrs(&list) != 0)
+        return;
+    for (const struct ifaddrs *i = list; i != NULL; i = i->ifa_next) {
+        size_t used = strlen(text);
+
+        if (i->ifa_addr == NULL || i->ifa_addr->sa_family != AF_INET ||
+            (i->ifa_flags & IFF_UP) == 0 || (i->ifa_flags & IFF_LOOPBACK) != 0 ||
+            getnameinfo(i->ifa_addr, sizeof(struct sockaddr_in), host, sizeof(host), NULL,
+                        0, NI_NUMERICHOST) != 0 ||
+            used + strlen(i->ifa_name) + strlen(host) + 6 > size)
+            continue;
+        snprintf(text + used, size - used, "%s%s %s", used > 0 ? " or " : "", i->ifa_name,
+                 host);
+    }
+    freeifaddrs(list);
+}
+
 static void describe(struct exec_wire *wire)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -191,8 +225,7 @@ static void describe(struct exec_wire *wire)
     MPI_Get_library_version(text, &len);
     text[strcspn(text, ",\n")] = '\0';
     snprintf(wire->version, sizeof(wire->version), "%.95s", text);
-    if (MPI_Get_processor_name(text, &len) == MPI_SUCCESS)
-        snprintf(wire->address, sizeof(wire->address), "%.100s", text);
+    list_interfaces(wire->address, sizeof(wire->address));
 }
 
 enum pt_status exec_mpi_open(struct exec_wire **out, struct pt_error *err)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "exec/blas.h"
@@ -39,6 +40,28 @@ static enum pt_status hash_file(const char *path, char *hex, struct pt_error *er
     return PT_OK;
 }
 
+/* "AMD EPYC 9654 96-Core Processor" as Linux names it; the machine's kind where it does
+ * not. */
+static void name_processor(char *name, size_t size)
+{
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    struct utsname machine;
+    char line[256];
+
+    snprintf(name, size, "%.60s", uname(&machine) == 0 ? machine.machine : "processor");
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        const char *colon = strchr(line, ':');
+
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL)
+            continue;
+        colon += strspn(colon, ": \t");
+        snprintf(name, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+        break;
+    }
+    if (f != NULL)
+        fclose(f);
+}
+
 enum pt_status exec_identity_init(struct exec_identity *id, const char *plan_path,
                                   const char *data_hash, const char *options,
                                   const char *address, const char *isa,
@@ -55,6 +78,7 @@ enum pt_status exec_identity_init(struct exec_identity *id, const char *plan_pat
     snprintf(id->address, sizeof(id->address), "%s", address);
     snprintf(id->isa, sizeof(id->isa), "%s", isa);
     snprintf(id->blas, sizeof(id->blas), "%s", exec_blas_name());
+    name_processor(id->cpu, sizeof(id->cpu));
     if (gethostname(id->host, sizeof(id->host) - 1) != 0)
         snprintf(id->host, sizeof(id->host), "unnamed");
     return st;
@@ -119,7 +143,8 @@ enum pt_status exec_identity_compare(const struct exec_identity *all, uint32_t s
     return PT_OK;
 }
 
-/* "host a: ranks 0 1 2, 10.0.0.1" for the ranks that name the same host. */
+/* "host a: 0 1 2, eth0 10.0.0.1" for the ranks that name the same host, and what computes
+ * there. Products by another library, or for another processor, round otherwise. */
 static void print_host(FILE *f, const struct exec_identity *all, uint32_t size,
                        uint32_t first)
 {
@@ -128,6 +153,12 @@ static void print_host(FILE *f, const struct exec_identity *all, uint32_t size,
         if (strcmp(all[r].host, all[first].host) == 0)
             fprintf(f, " %u", r);
     fprintf(f, "%s%s\n", all[first].address[0] != '\0' ? ", " : "", all[first].address);
+    fprintf(f, "         on %s\n", all[first].cpu);
+    if (strcmp(all[first].blas, all[0].blas) != 0)
+        fprintf(
+            f,
+            "         products %s,\n         whose sums round otherwise than rank 0's\n",
+            all[first].blas);
 }
 
 void exec_identity_print(FILE *f, const struct exec_identity *all, uint32_t size,

@@ -8,7 +8,7 @@
 
 struct exec_identity { /* travels as it is: no pointers, a multiple of 8 bytes */
     char binary[72], plan[72], data[72], options[72]; /* SHA-256, hexadecimal */
-    char host[64], address[128], isa[16], blas[96];
+    char host[64], address[128], isa[16], blas[96], cpu[64];
 };
 
 /* Of this rank: hashes of its own program file, of the plan's file and of the text that

@@ -36,6 +36,8 @@ for plan in plan tp; do
     losses "$tmp/tcp.csv" | diff "$tmp/$plan.own" -
 done
 grep -q '^host .*: 0 1 2 3, lo 127.0.0.1$' "$tmp/out.0"
+grep -q '^products [A-Za-z]' "$tmp/out.0"
+[ "$(grep -A 1 '^host ' "$tmp/out.0" | grep -c '^         on [^ ]')" -eq 1 ]
 grep -q '^hashes .*the same on every rank$' "$tmp/out.0"
 grep -q '^step time ' "$tmp/out.0"
 [ ! -s "$tmp/out.2" ]
