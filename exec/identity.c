@@ -148,10 +148,15 @@ enum pt_status exec_identity_compare(const struct exec_identity *all, uint32_t s
 static void print_host(FILE *f, const struct exec_identity *all, uint32_t size,
                        uint32_t first)
 {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t n = 0;
+
     fprintf(f, "host     %s:", all[first].host);
     for (uint32_t r = first; r < size; r++)
-        if (strcmp(all[r].host, all[first].host) == 0)
+        if (strcmp(all[r].host, all[first].host) == 0) {
             fprintf(f, " %u", r);
+            n++;
+        }
     fprintf(f, "%s%s\n", all[first].address[0] != '\0' ? ", " : "", all[first].address);
     fprintf(f, "         on %s\n", all[first].cpu);
     if (strcmp(all[first].blas, all[0].blas) != 0)
@@ -159,6 +164,10 @@ static void print_host(FILE *f, const struct exec_identity *all, uint32_t size,
             f,
             "         products %s,\n         whose sums round otherwise than rank 0's\n",
             all[first].blas);
+    /* Rank 0 prints, and knows the processors of its own host. */
+    if (first == 0 && processors > 0 && n > processors)
+        fprintf(f, "         %u ranks share %ld processor%s: slower than planned\n", n,
+                processors, processors == 1 ? "" : "s");
 }
 
 void exec_identity_print(FILE *f, const struct exec_identity *all, uint32_t size,

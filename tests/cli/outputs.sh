@@ -92,3 +92,14 @@ st=0
     >"$tmp/out" 2>"$tmp/err" || st=$?
 [ "$st" -eq 5 ] || complain "--time-limit: exit $st"
 grep -q 'time limit' "$tmp/err" || complain "no word about the time limit"
+
+# HFU counts what is recomputed, layer by layer: not a third more for one layer of many.
+"$ptplan" --model llama2-7B --gpus 8 --gpu RTX3090 --format csv --top 8 |
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i }
+        NR > 1 && $c["recompute"] == "full" {
+            n++
+            more = $c["hfu_pct"] / $c["mfu_pct"] - 1
+            most = $c["recomputed_layers"] / 32 / 3
+            if (more > 1.0001 * most || more < 0.9 * most) { print $c["label"], more, most; bad = 1 }
+        }
+        END { exit bad || n == 0 }' || complain "HFU does not follow the recomputed layers"
