@@ -3,12 +3,15 @@
  * by v (ibid., section 2.2). Zero bubble: Qi et al. 2023, arXiv:2401.10241, section 2.3
  * (ZB-H1, ZB-H2); Qi et al. 2024, arXiv:2405.15362, table 1 (V schedules). The closed
  * forms hold for m large enough only: clamped at no bubble, and never below the chain of
- * forwards and input gradients that the first and last micro-batch must run through. */
+ * forwards and input gradients that the first and last micro-batch must run through. The
+ * step ends when its last pass does: unlike the bubble rates of those papers, which count
+ * from a stage's own first forward, the wait for that forward is part of it. */
 #include "config.h"
 
 #include <math.h>
 
 #include "libpt/form.h"
+#include "libpt/memory.h"
 
 /* Warm-up and drain: every other stage's work once (a v-th of it when interleaved), less
  * the weight gradients that fill it: `free_w` of them per stage but one. `kept` of it
@@ -23,9 +26,7 @@ static struct pt_pipeline_row drain(const struct pt_layout *l, const struct pt_c
     /* Transfers of the first and last micro-batch show in full; with a split backward
      * those of the steady state hide behind weight gradients, and the chain crosses each
      * border twice, once where more forwards run ahead. */
-    double hops = !split ? 2.0 * (1.0 - c->p2p_exposed_frac)
-                  : l->schedule == PT_SCHEDULE_ZB_H2 || kept < 1.0 ? 2.0
-                                                                   : 4.0;
+    double hops = !split ? 2.0 * (1.0 - c->p2p_exposed_frac) : kept < 1.0 ? 2.0 : 4.0;
 
     row.slowest = m - kept / v;
     row.forward = row.input = kept / v;
@@ -37,25 +38,118 @@ static struct pt_pipeline_row drain(const struct pt_layout *l, const struct pt_c
     return row;
 }
 
-/* Weight gradients that fill the gaps of warm-up and drain, per stage but one; the V
- * schedules as the published schedulers' makespans for F = I = W say. */
-static double free_weights(const struct pt_layout *l)
+/* A row of means: every coefficient times the mean over the stages, transfers in hops. */
+struct mean_row {
+    double forward, input, weight, hops;
+};
+
+static void add_means(const struct mean_row *mean, double times,
+                      const struct pt_layout *l, const struct pt_costs *c,
+                      struct pt_pipeline_row *row)
 {
-    switch (l->schedule) {
-    case PT_SCHEDULE_ZB_H1:
-    case PT_SCHEDULE_ZB_AUTO:
-        return 2.0;
+    double share = times / l->pp;
+
+    row->forward += share * mean->forward;
+    row->input += share * mean->input;
+    row->weight += share * mean->weight;
+    row->constant_s += times * (mean->hops * c->p2p_s +
+                                (mean->forward + mean->input) * c->micro_batch_s / 2.0);
+}
+
+/* ZB-H2 and the V schedules. `ramp` and `scarce_ramp` per stage but one add to m slots of
+ * the slowest stage; where a schedule holds N < p activations its ramp grows as p/N.
+ *
+ * Where an activation waits for its slot longer than N of them last, memory sets the pace
+ * instead: a micro-batch's two chunks are held for p (F + I) + W and 2 p transfers all
+ * stages together, in 2 N halves, so that the period is about p/N (F/2 + I/2 + ...): as a
+ * schedule made for F = I = W leaves holes wherever they differ, the factors are larger.
+ * Fitted to the makespans of the simulated instruction lists of about 500 random plans
+ * each (p 2 to 16, m from p to 6 p, I/F 0.5 to 2.5, transfers below 3% of a slot, so that
+ * their counts are bounds set by hand). ZB-H2's are exact for equal stages: what the last
+ * stage waits for its first forward, or what three weight gradients do not fill. */
+struct split_shape {
+    struct mean_row ramp, scarce_ramp; /* x (p - 1), x (p - 1) p/N */
+    double slot;                       /* the second row: x m times the slowest stage */
+    struct mean_row period, fill;      /* x m p/N, x (p - 1) */
+};
+
+static const struct split_shape *split_shape(enum pt_schedule_kind kind)
+{
+    static const struct split_shape h2 = {
+        .ramp = { 1.0, 0.0, 0.0, 1.0 },
+        .slot = 1.0,
+        .fill = { 1.0, 1.0, -2.0, 2.0 },
+    };
+    static const struct split_shape zb_v = { .ramp = { 0.35, 0.18, -0.18, 4.0 } };
+    static const struct split_shape v_half = {
+        .ramp = { 0.0, 0.0, -0.49, 4.0 },
+        .scarce_ramp = { 0.75, 0.12, 0.0, 0.0 },
+        .period = { 0.76, 0.99, 0.43, 3.0 },
+        .fill = { 1.2, 0.0, -0.18, 4.0 },
+    };
+    static const struct split_shape v_min = {
+        .ramp = { 0.0, 0.0, -0.32, 4.0 },
+        .scarce_ramp = { 0.63, 0.04, 0.0, 0.0 },
+        .slot = 0.034,
+        .period = { 0.75, 0.89, 0.31, 3.0 },
+        .fill = { 0.09, 0.34, 0.32, 4.0 },
+    };
+
+    switch (kind) {
     case PT_SCHEDULE_ZB_H2:
-        return 3.0;
+        return &h2;
     case PT_SCHEDULE_ZB_V:
-        return 2.5;
+        return &zb_v;
     case PT_SCHEDULE_V_HALF:
-        return 1.8;
+        return &v_half;
     case PT_SCHEDULE_V_MIN:
-        return 1.05;
+        return &v_min;
     default:
-        return 0.0;
+        return NULL;
     }
+}
+
+/* Stages per activation that the schedule itself can hold, however few there are. */
+static double scarcity(const struct pt_layout *l)
+{
+    struct pt_layout plain = *l;
+
+    plain.vocab = PT_VOCAB_ENDS;
+    return l->pp / pt_in_flight(&plain, UINT32_MAX, 0);
+}
+
+static void split_rows(const struct split_shape *shape, const struct pt_layout *l,
+                       const struct pt_costs *c, struct pt_form *f)
+{
+    double m = c->micro_batches, r = l->pp - 1.0, scarce = scarcity(l);
+    struct pt_pipeline_row row = { .slowest = m };
+
+    add_means(&shape->ramp, r, l, c, &row);
+    add_means(&shape->scarce_ramp, r * scarce, l, c, &row);
+    f->pipeline[f->n_pipeline++] = row;
+    if (shape->slot <= 0.0 && shape->period.input <= 0.0)
+        return;
+    row = (struct pt_pipeline_row){ .slowest = m * shape->slot };
+    add_means(&shape->period, m * scarce, l, c, &row);
+    add_means(&shape->fill, r, l, c, &row);
+    f->pipeline[f->n_pipeline++] = row;
+}
+
+/* The chain of the first micro-batch's forwards and the last one's input gradients. In
+ * between the last stage alternates both; a V's last piece is half a stage's, and the
+ * chain crosses twice as many borders. */
+static struct pt_pipeline_row chain(const struct pt_layout *l, const struct pt_costs *c,
+                                    double overhead_s)
+{
+    double p = l->pp, v = pt_schedule_is_v(l->schedule) ? 2.0 : 1.0;
+
+    return (struct pt_pipeline_row){
+        .constant_s = p * overhead_s + (p - 1.0) * 2.0 * v * c->p2p_s,
+        .widest = (c->micro_batches - 1.0) / v,
+        .forward = 1.0,
+        .input = 1.0,
+        .weight = 1.0 / (p * v),
+    };
 }
 
 static void pipeline_rows(const struct pt_layout *l, const struct pt_costs *c,
@@ -66,23 +160,30 @@ static void pipeline_rows(const struct pt_layout *l, const struct pt_costs *c,
 
     row[f->n_pipeline++] = (struct pt_pipeline_row){ .slowest = m };
     if (l->pp > 1) {
+        const struct split_shape *shape = split_shape(l->schedule);
         double v = l->schedule == PT_SCHEDULE_INTERLEAVED ? l->vpp : 1.0, kept = 1.0;
+        bool split = pt_schedule_splits_backward(l->schedule);
 
         /* A list scheduler that may keep more activations than stages runs more forwards
          * ahead: with nearly twice as many, 2% of a pass are left (ZB-2p,
          * arXiv:2401.10241, table 5). */
         if (l->schedule == PT_SCHEDULE_ZB_AUTO && l->max_in_flight > l->pp)
             kept = fmax(0.02, 1.0 - (l->max_in_flight - p) / (p - 1.0));
-        row[f->n_pipeline++] =
-            drain(l, c, f->overhead_s, v, kept < 1.0 ? 0.0 : free_weights(l), kept);
-        if (pt_schedule_splits_backward(l->schedule))
-            row[f->n_pipeline++] = (struct pt_pipeline_row){
-                .constant_s = p * f->overhead_s + (p - 1.0) * 2.0 * c->p2p_s,
-                .widest = m - 1.0,
-                .forward = 1.0,
-                .input = 1.0,
-                .weight = 1.0 / p,
-            };
+        if (shape != NULL) /* ZB-H1 and zb-auto fill two weight gradients in */
+            split_rows(shape, l, c, f);
+        else
+            row[f->n_pipeline++] =
+                drain(l, c, f->overhead_s, v, split && kept >= 1.0 ? 2.0 : 0.0, kept);
+        /* Long weight gradients leave the drain to the input gradients alone. */
+        if (l->schedule == PT_SCHEDULE_ZB_H1) {
+            struct pt_pipeline_row last = { .slowest = m };
+
+            add_means(&(struct mean_row){ .input = 1.0, .hops = 1.0 }, p - 1.0, l, c,
+                      &last);
+            row[f->n_pipeline++] = last;
+        }
+        if (split)
+            row[f->n_pipeline++] = chain(l, c, f->overhead_s);
         /* A link carries one transfer after another, hidden or not: each direction has
          * every chunk's activations or gradients once per micro-batch. */
         row[f->n_pipeline++] =

@@ -28,7 +28,7 @@ struct pt_stage_row {
     double param_s[2], offloaded_s[2];         /* x P, Q */
 };
 
-#define PT_FORM_ROWS 4
+#define PT_FORM_ROWS 5
 struct pt_form {
     unsigned n_pipeline, n_reduce, n_update;
     struct pt_pipeline_row pipeline[PT_FORM_ROWS];

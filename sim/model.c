@@ -182,7 +182,10 @@ static void fill_world(const struct pt_plan *plan, const struct pt_costs *costs,
         .gang = 1,
         .dense = 1,
         .message_s = slack * costs->p2p_s,
-        .message_block_s = slack * costs->p2p_s * costs->p2p_exposed_frac,
+        /* weight gradients cover the transfers of a split backward, as in pt_form_init */
+        .message_block_s = pt_schedule_splits_backward(l->schedule)
+                               ? 0
+                               : slack * costs->p2p_s * costs->p2p_exposed_frac,
         .reduce_hidden_frac = costs->reduce_hidden_frac,
         .norm_s = costs->norm_s,
         .tied_s = costs->tied_s,

@@ -124,6 +124,26 @@ static void check_memory(struct prop_rng *rng, const struct pt_plan *plan,
     }
 }
 
+/* How far the simulated step may be from the closed form. That takes m times the slowest
+ * stage; with GPipe the slowest one forwards and the slowest one backwards may be two,
+ * which costs a little more. Split backwards are mostly within 3% where the stages are
+ * alike; the V schedules' searched lists lose most where one stage is far longer than the
+ * others, as in these even splits. */
+static double most_above(enum pt_schedule_kind kind)
+{
+    return kind <= PT_SCHEDULE_1F1B            ? 0.05
+           : pt_schedule_is_v(kind)            ? 0.25
+           : pt_schedule_splits_backward(kind) ? 0.20
+                                               : 0.5;
+}
+
+static double most_below(enum pt_schedule_kind kind)
+{
+    return pt_schedule_is_v(kind)              ? -0.2
+           : pt_schedule_splits_backward(kind) ? -0.15
+                                               : -0.3;
+}
+
 static void plans(struct prop_rng *rng)
 {
     struct sim_options options = { .steps = 1 };
@@ -132,15 +152,12 @@ static void plans(struct prop_rng *rng)
     struct sim_model m;
     struct pt_plan plan;
     double difference;
-    bool exact, offload = false;
+    bool offload = false;
 
     if (!random_plan(rng, &plan))
         goto out;
     for (uint32_t k = 0; k < plan.layout.pp; k++)
         offload = offload || plan.split.offload_frac[k] > 0;
-    /* The closed form takes m times the slowest stage; with GPipe the slowest one
-     * forwards and the slowest one backwards may be two, which costs a little more. */
-    exact = plan.layout.schedule <= PT_SCHEDULE_1F1B;
     REQUIRE(sim_model_make(&plan, &options, &m, &err) == PT_OK, "%s", err.text);
     REQUIRE(sim_run(&m.world, NULL, 0, &one, &err) == PT_OK, "%s", err.text);
     check_bytes(rng, &plan, &m, &one);
@@ -152,7 +169,8 @@ static void plans(struct prop_rng *rng)
                plan.layout.dp, plan.layout.zero, m.schedule.micro_batches,
                offload ? " offload" : "", one.step_s[0], m.closed.step_s,
                100 * difference);
-    REQUIRE(difference < (exact ? 0.05 : 0.5) && difference > (offload ? -0.6 : -0.3),
+    REQUIRE(difference < most_above(plan.layout.schedule) &&
+                difference > (offload ? -0.6 : most_below(plan.layout.schedule)),
             "%s tp %u pp %u dp %u m %u: step %g, closed form %g",
             pt_schedule_name(plan.layout.schedule), plan.layout.tp, plan.layout.pp,
             plan.layout.dp, m.schedule.micro_batches, one.step_s[0], m.closed.step_s);

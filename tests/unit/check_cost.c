@@ -205,10 +205,15 @@ START_TEST(bubbles)
         }
         pt_form_init(&l, &c, &form);
         pt_form_value(&form, load, l.pp, &value);
-        double bubble = 1.0 - x[1] * (x[3] + x[4] + x[5]) / 1e3 / value.pipeline_s;
+        double work = x[1] * (x[3] + x[4] + x[5]) / 1e3;
+        double bubble = 1.0 - work / value.pipeline_s, least = bubble;
 
-        ck_assert_msg(fabs(bubble - x[2]) < 0.005, "row %zu: %.4f, published %.4f", r,
-                      bubble, x[2]);
+        /* The paper's span begins at a stage's own first forward; ZB-H2's last stage has
+         * little else to wait for. */
+        if (l.schedule == PT_SCHEDULE_ZB_H2)
+            least = 1.0 - work / (value.pipeline_s - (x[0] - 1.0) * (x[3] + x[6]) / 1e3);
+        ck_assert_msg(bubble > x[2] - 0.005 && least < x[2] + 0.005,
+                      "row %zu: %.4f to %.4f, published %.4f", r, least, bubble, x[2]);
         compared++;
     }
     pt_csv_free(csv);
