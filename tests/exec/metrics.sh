@@ -89,7 +89,7 @@ fi
 # Nor does it train on without a record, which would take the longer run hours.
 for steps in 1 10000000; do
     st=0
-    timeout 60 "$exe" "$tmp/plan.json" --data "text:$tmp/text" --steps $steps --metrics /dev/full \
+    timeout -k 5 60 "$exe" "$tmp/plan.json" --data "text:$tmp/text" --steps $steps --metrics /dev/full \
         --dump "$tmp/dump" >"$tmp/out" 2>"$tmp/err" || st=$?
     [ $st -eq 4 ] || { echo "exit $st, want 4"; cat "$tmp/err"; exit 1; }
     [ "$(cat "$tmp/err")" = "ptexec: /dev/full: cannot write the metrics: No space left on device" ]

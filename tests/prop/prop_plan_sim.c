@@ -132,15 +132,15 @@ static void check_memory(struct prop_rng *rng, const struct pt_plan *plan,
 static double most_above(enum pt_schedule_kind kind)
 {
     return kind <= PT_SCHEDULE_1F1B            ? 0.05
-           : pt_schedule_is_v(kind)            ? 0.25
-           : pt_schedule_splits_backward(kind) ? 0.20
+           : pt_schedule_is_v(kind)            ? 0.40
+           : pt_schedule_splits_backward(kind) ? 0.25
                                                : 0.5;
 }
 
 static double most_below(enum pt_schedule_kind kind)
 {
-    return pt_schedule_is_v(kind)              ? -0.2
-           : pt_schedule_splits_backward(kind) ? -0.15
+    return pt_schedule_is_v(kind)              ? -0.3
+           : pt_schedule_splits_backward(kind) ? -0.2
                                                : -0.3;
 }
 
