@@ -10,7 +10,7 @@ trap 'rm -rf "$tmp"' EXIT
 cat "$src"/exec/*.c "$src"/libpt/*.c >"$tmp/text"
 ./ptprof cpu --time 10s -o "$tmp/machine.csv"
 head -n 2 "$tmp/machine.csv"
-./ptplan --model gpt2 --gpu cpu --gpus 1 --mem 16G --seq-length 1024 --global-batch 2 --micro-batch 1 \
+./ptplan --model gpt2 --gpu cpu --gpus 1 --mem 4G --seq-length 1024 --global-batch 2 --micro-batch 1 \
     --calibration "$tmp/machine.csv" -o "$tmp/plan.json" >/dev/null
 ./ptexec "$tmp/plan.json" --data "text:$tmp/text" --steps "$STEPS" | tee "$tmp/out"
 awk '/^step time/ { t = $3 } END {
